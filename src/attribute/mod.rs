@@ -1,0 +1,47 @@
+//! Who spent the time: device work and host operators by training phase.
+//!
+//! One file goes through [`names`](self) (what each distinct name says), host threads (operators
+//! nested, annotations, launches), processes (which phase is annotated or follows from the order
+//! of events), recompute evidence, steps, links from device work to launches, and device tables
+//! and timelines. Files are then put together to ranks, runs and totals.
+//!
+//! Laws: the buckets of every table add up to its total exactly; so do the classes and phases of
+//! every timeline with its idle time. No answer depends on file order, threads or chunks.
+
+mod class;
+mod device;
+mod evidence;
+mod file;
+mod folder;
+mod host;
+mod interval;
+mod link;
+mod names;
+mod options;
+mod phase;
+mod process;
+mod recompute;
+mod result;
+mod run;
+mod step;
+mod summary;
+mod table;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod window;
+mod work;
+
+pub use class::DeviceClass;
+pub use evidence::EvidenceKind;
+pub use file::{HostOperation, host_operations};
+pub use folder::{ProgressEvent, Request, attribute_paths};
+pub use options::{AttributeOptions, RecomputeEvidence, StepRange};
+pub use phase::Phase;
+pub use result::{
+    Attribution, Coverage, DeviceResult, DeviceStep, EvidenceShare, HostPhase, HostResult,
+    HostStep, HostStepPhase, Imbalance, InputRecord, LinkedBy, RankResult, Recompute, RunResult,
+    SCHEMA_VERSION, SkippedInput, StepTime, Tool, TopKernel, WeakRecompute,
+};
+pub use table::{Bucket, Cell, OtherKind, Table, Timeline};

@@ -1,0 +1,161 @@
+//! Device work: kernels, copies and fills, by device and lane, with impossible overlaps repaired.
+
+use regex::Regex;
+
+use super::class::DeviceClass;
+use super::host::span_of;
+use super::phase::Phase;
+use super::table::{Bucket, OtherKind};
+use crate::health::{Health, HealthCode};
+use crate::model::{ActivityType, EventId, Ident, Trace};
+use crate::units::{Ns, Span};
+
+/// No step, no launch.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// One piece of device work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Work {
+    pub(crate) event: EventId,
+    /// Index of the device.
+    pub(crate) device: i64,
+    lane: Lane,
+    /// After repair.
+    pub(crate) span: Span,
+    pub(crate) class: DeviceClass,
+    pub(crate) bucket: Bucket,
+    pub(crate) other: OtherKind,
+    /// Step of its launch, or [`NONE`].
+    pub(crate) step: u32,
+    /// Its launch, or [`NONE`].
+    pub(crate) launch: u32,
+}
+
+/// A stream of a device as one writer numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Lane {
+    device: i64,
+    pid: Ident,
+    stream: Ident,
+}
+
+/// All device work of a trace, by lane and start; overlaps on lanes counted and repaired.
+pub(crate) fn collect(trace: &Trace, comm: &[Regex], health: &mut Health) -> Vec<Work> {
+    let events = &trace.events;
+    let mut classes: Vec<Option<DeviceClass>> = vec![None; trace.strings.len()];
+    let mut work: Vec<Work> = Vec::with_capacity(events.device_args.len());
+    for event in events.ids() {
+        let activity = events.activity(event);
+        if !activity.is_device_work() || !events.is_complete(event) {
+            continue;
+        }
+        let Some(args) = events.device_args(event) else {
+            continue;
+        };
+        let name = events.name(event);
+        let class_of = || DeviceClass::of(activity, trace.strings.get(name), comm);
+        let class = if matches!(activity, ActivityType::Kernel | ActivityType::MtiaCcp) {
+            *classes[name.index()].get_or_insert_with(class_of)
+        } else {
+            class_of()
+        };
+        let track = trace.tracks.get(events.track(event));
+        let device = args.device.unwrap_or(match track.pid {
+            Ident::Int(pid) => pid,
+            Ident::Missing | Ident::Text(_) => 0,
+        });
+        work.push(Work {
+            event,
+            device,
+            lane: Lane {
+                device,
+                pid: track.pid,
+                stream: args.stream.map_or(track.tid, Ident::Int),
+            },
+            span: span_of(trace, event),
+            class,
+            bucket: Bucket::Phase(Phase::Other),
+            other: OtherKind::Rest,
+            step: NONE,
+            launch: NONE,
+        });
+    }
+    work.sort_unstable_by_key(|work| (work.lane, work.span, work.event));
+    repair(trace, &mut work, health);
+    work
+}
+
+/// Overlaps up to this length are left alone: programmatic dependent launch and clock noise make
+/// them in real traces.
+const SMALL_OVERLAP: Ns = Ns(5_000);
+
+/// Clips impossible overlaps to the next start on the lane.
+///
+/// ```text
+/// lane   ├─── a ───────────┤
+///               ├─ b ─┤
+/// after  ├─ a ─┤├─ b ─┤
+/// ```
+/// Only on a lane where overlaps longer than 5 µs take more than 1 % of its summed time; events
+/// with equal starts are never clipped against each other.
+fn repair(trace: &Trace, work: &mut [Work], health: &mut Health) {
+    let raw: Ns = work.iter().map(|work| work.span.len()).sum();
+    let mut clipped_ns = Ns::ZERO;
+    for lane in work.chunk_by_mut(|a, b| a.lane == b.lane) {
+        let summed: Ns = lane.iter().map(|work| work.span.len()).sum();
+        let mut long: Vec<(usize, Ns)> = Vec::new();
+        let mut next = None;
+        for place in (0..lane.len()).rev() {
+            let span = lane[place].span;
+            if let Some(after) = lane.get(place + 1).map(|after| after.span.start)
+                && after > span.start
+            {
+                next = Some(after);
+            }
+            let Some(overlap) = next.map(|next: Ns| span.end - next) else {
+                continue;
+            };
+            if overlap > Ns::ZERO {
+                trace.note(health, HealthCode::LaneOverlap, lane[place].event);
+            }
+            if overlap > SMALL_OVERLAP {
+                long.push((place, overlap));
+            }
+        }
+        let overlapping: Ns = long.iter().map(|(_, overlap)| *overlap).sum();
+        if i128::from(overlapping.0) * 100 <= i128::from(summed.0) {
+            continue;
+        }
+        for (place, overlap) in long {
+            lane[place].span.end -= overlap;
+            clipped_ns += overlap;
+            trace.note(health, HealthCode::LaneOverlapRepaired, lane[place].event);
+        }
+    }
+    if clipped_ns > Ns::ZERO {
+        health.add_repair(HealthCode::LaneOverlapRepaired, raw.0, clipped_ns.0);
+    }
+}
+
+#[cfg(test)]
+impl Work {
+    pub(crate) fn for_test(event: EventId, span: Span, class: DeviceClass, bucket: Bucket) -> Self {
+        let lane = Lane {
+            device: 0,
+            pid: Ident::Int(0),
+            stream: Ident::Int(7),
+        };
+        let other = OtherKind::Rest;
+        Self {
+            event,
+            device: 0,
+            lane,
+            span,
+            class,
+            bucket,
+            other,
+            step: NONE,
+            launch: NONE,
+        }
+    }
+}

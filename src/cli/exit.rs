@@ -1,0 +1,34 @@
+//! What the program tells its caller by its exit code.
+
+use std::process::ExitCode;
+
+/// How a run of the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: done.
+    Done,
+    /// 1: done, but `--strict` was given and events or files are missing from the numbers.
+    Strict,
+    /// 2: wrong usage, failed input or output, or a malformed input; there is no result.
+    Failure,
+    /// 4: done, but some files of a folder could not be read.
+    SomeInputsFailed,
+}
+
+impl Exit {
+    /// The number that the caller sees.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Strict => 1,
+            Self::Failure => 2,
+            Self::SomeInputsFailed => 4,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}

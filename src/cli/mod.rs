@@ -1,0 +1,84 @@
+//! The command line: the only place that knows arguments, terminals and exit codes.
+//!
+//! Standard output has results only, whole or not at all. Standard error has progress and one-line
+//! messages that start with `tracekit: `.
+
+mod args;
+mod attribute;
+mod exit;
+mod output;
+mod progress;
+mod usage;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+pub use exit::Exit;
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  done
+  1  with --strict: events or files are missing from the numbers
+  2  wrong usage, or an input that cannot be read; nothing is printed
+  4  done, but some files of a folder could not be read";
+
+/// Tells where GPU training time goes, from PyTorch profiler traces.
+#[derive(Debug, Parser)]
+#[command(name = "tracekit", version, propagate_version = true, after_help = AFTER_HELP)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Attribute(attribute::Args),
+}
+
+/// Runs the program with `arguments`, the first of which is its name.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return usage::report(&error),
+    };
+    let done = match &cli.command {
+        Command::Attribute(args) => attribute::run(args),
+    };
+    done.unwrap_or_else(|error| {
+        output::say(&error.to_string());
+        Exit::Failure
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_argument_is_explained_under_a_heading() {
+        let command = Cli::command();
+        for sub in command.get_subcommands() {
+            assert!(sub.get_about().is_some() && sub.get_after_long_help().is_some());
+            for argument in sub
+                .get_arguments()
+                .filter(|argument| !argument.is_positional())
+            {
+                assert!(argument.get_help().is_some(), "{}", argument.get_id());
+                assert!(
+                    argument.get_help_heading().is_some(),
+                    "{}",
+                    argument.get_id()
+                );
+            }
+        }
+    }
+}

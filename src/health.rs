@@ -1,0 +1,261 @@
+//! What is wrong or unusual in an input: named, graded, counted, located.
+
+use serde::Serialize;
+
+/// How much a finding touches the numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Normal in real traces; nothing is lost.
+    Info,
+    /// Unusual; the numbers stand, with the stated reading.
+    Notice,
+    /// Some events or links are missing from the numbers.
+    DataLoss,
+    /// The numbers cannot be trusted as they stand.
+    Error,
+}
+
+impl Severity {
+    /// The spelling used in JSON and text.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::DataLoss => "data_loss",
+            Self::Error => "error",
+        }
+    }
+}
+
+macro_rules! health_codes {
+    ($($variant:ident $code:literal $severity:ident $help:literal;)*) => {
+        /// The kinds of findings.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum HealthCode {
+            $(#[doc = $help] $variant,)*
+        }
+
+        impl HealthCode {
+            /// Every code, in the order of output.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The stable name, as in JSON.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            /// How much it touches the numbers.
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$variant => Severity::$severity,)* }
+            }
+
+            /// What it means for the numbers, in one sentence.
+            pub fn help(self) -> &'static str {
+                match self { $(Self::$variant => $help,)* }
+            }
+        }
+    };
+}
+
+health_codes! {
+    DuplicateRank "duplicate_rank" Error "several files claim one rank of one run: all are kept, labelled by file, and counted in the totals";
+    FailedInput "failed_input" DataLoss "a file under a trace name could not be read and is not in the numbers";
+    LostRecords "lost_records" DataLoss "the profiler's own log says that device records were dropped or out of range";
+    UnlinkedDeviceWork "unlinked_device_work" DataLoss "device work whose launch is not in the file: counted as `unlinked`, in no phase";
+    AmbiguousLaunch "ambiguous_launch" DataLoss "several processes launched under one correlation id and none matches by External id: counted as `unlinked`";
+    MissingTimestamp "missing_timestamp" DataLoss "complete events without a usable ts: not in the numbers";
+    InvalidTimestamp "invalid_timestamp" DataLoss "a ts or dur that is no number of nanoseconds in 64 bits: the event is not in the numbers";
+    NegativeDuration "negative_duration" DataLoss "complete events with a negative dur: not in the numbers";
+    ZeroTimestamp "zero_timestamp" DataLoss "device events with ts 0 and dur 0 (lost records): not in the numbers";
+    AbsurdTime "absurd_time" DataLoss "events over 24 h from the median start or longer than 7 days: not in the numbers";
+    MissingDuration "missing_duration" Notice "complete events without dur: counted as having no length and left out of device work";
+    MissingPh "missing_ph" Notice "events without ph: kept, in no number";
+    NonObjectEvent "non_object_event" Notice "elements of traceEvents that are no objects: kept in the count, in no number";
+    UnknownPh "unknown_ph" Notice "events with a ph outside the trace format: kept, in no number";
+    UnmatchedEnd "unmatched_end" Notice "E events without an open B: ignored";
+    UnclosedBegin "unclosed_begin" Notice "B events without an E: they end at the last timestamp of the file";
+    UnfinishedOperation "unfinished_operation" Notice "operations that were still running when the capture ended: they end there";
+    PreWindow "pre_window" Notice "device work launched before profiling started: counted as `pre_window`, in no phase";
+    WorkBeforeLaunch "work_before_launch" Notice "device work that starts before its launch (clock skew): linked all the same";
+    LaneOverlapRepaired "lane_overlap_repaired" Notice "impossible overlaps on one stream were clipped to the next start";
+    LaneOverlap "lane_overlap" Info "device events that end after the next start on their stream: kept as they are";
+    PhasesInferred "phases_inferred" Notice "no forward or backward annotation: phases are inferred from autograd and optimizer events";
+    RecomputeNotObservable "recompute_not_observable" Notice "compiled regions or graph launches hide recompute: what is shown is a lower bound";
+    MissingRanks "missing_ranks" Notice "the run has fewer ranks here than its world size";
+    UnterminatedArray "unterminated_array" Notice "the event array has no closing bracket, which the array form allows";
+    TrailingComma "trailing_comma" Notice "commas before a closing bracket, which is no JSON: read all the same";
+    ControlCharacters "control_characters" Notice "strings with raw control characters, which is no JSON: read all the same";
+    InvalidUtf8 "invalid_utf8" Notice "strings that are not UTF-8: the bad bytes read as U+FFFD";
+    InvalidEscape "invalid_escape" Notice "strings with escapes that JSON does not know: read as written";
+    NonFiniteNumber "nonfinite_number" Notice "NaN, Infinity or N/A where a value belongs, which is no JSON: read as null";
+    DuplicateKey "duplicate_key" Notice "a top-level key occurs twice: the last one counts";
+    ByteOrderMark "byte_order_mark" Info "the file starts with a UTF-8 byte order mark: skipped";
+    UnknownCategory "unknown_category" Info "events of categories tracekit does not know: kept, in no number";
+    NoDeviceWork "no_device_work" Info "the file has no device work: only host numbers are given";
+}
+
+/// One kind of finding with its count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HealthEntry {
+    /// Stable name of the finding.
+    pub code: &'static str,
+    /// How much it touches the numbers.
+    pub severity: Severity,
+    /// How many events (or files, ranks, strings) it concerns.
+    pub count: u64,
+    /// Byte offset of the first of them in the decompressed content of its file.
+    pub first_offset: Option<u64>,
+    /// Name of the first of them.
+    pub first_name: Option<String>,
+    /// Summed time before a repair, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_ns: Option<i64>,
+    /// Summed time that a repair took away, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repaired_ns: Option<i64>,
+    /// What it means, in one sentence.
+    pub help: &'static str,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Counter {
+    count: u64,
+    first: Option<(u64, String)>,
+    name: Option<String>,
+    raw_ns: Option<i64>,
+    repaired_ns: Option<i64>,
+}
+
+/// The findings of one input or of several.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Health {
+    counters: std::collections::BTreeMap<HealthCode, Counter>,
+}
+
+impl Health {
+    /// Counts one finding at byte `offset`, about the event called `name`.
+    pub fn count(&mut self, code: HealthCode, offset: u64, name: &str) {
+        let counter = self.counters.entry(code).or_default();
+        counter.count += 1;
+        if counter
+            .first
+            .as_ref()
+            .is_none_or(|(first, _)| offset < *first)
+        {
+            counter.first = Some((offset, name.to_owned()));
+        }
+    }
+
+    /// Counts `count` findings about the event called `name`, the first of them at byte `offset`.
+    pub fn count_many(&mut self, code: HealthCode, count: u64, offset: u64, name: &str) {
+        let counter = self.counters.entry(code).or_default();
+        counter.count += count;
+        if counter
+            .first
+            .as_ref()
+            .is_none_or(|(first, _)| offset < *first)
+        {
+            counter.first = Some((offset, name.to_owned()));
+        }
+    }
+
+    /// Counts `count` findings that have no place in a file; `name` says what they are about.
+    pub fn add(&mut self, code: HealthCode, count: u64, name: Option<String>) {
+        if count == 0 {
+            return;
+        }
+        let counter = self.counters.entry(code).or_default();
+        counter.count += count;
+        if counter.name.is_none() {
+            counter.name = name;
+        }
+    }
+
+    /// Adds the sums before a repair and what it took away.
+    pub fn add_repair(&mut self, code: HealthCode, raw_ns: i64, repaired_ns: i64) {
+        let counter = self.counters.entry(code).or_default();
+        *counter.raw_ns.get_or_insert(0) += raw_ns;
+        *counter.repaired_ns.get_or_insert(0) += repaired_ns;
+    }
+
+    /// Adds the findings of another part. Parts of one file may come in any order.
+    pub fn merge(&mut self, other: &Self) {
+        for (code, theirs) in &other.counters {
+            let ours = self.counters.entry(*code).or_default();
+            ours.count += theirs.count;
+            if let Some((offset, name)) = &theirs.first
+                && ours.first.as_ref().is_none_or(|(first, _)| offset < first)
+            {
+                ours.first = Some((*offset, name.clone()));
+            }
+            if ours.name.is_none() {
+                ours.name.clone_from(&theirs.name);
+            }
+            for (mine, theirs) in [
+                (&mut ours.raw_ns, theirs.raw_ns),
+                (&mut ours.repaired_ns, theirs.repaired_ns),
+            ] {
+                if let Some(value) = theirs {
+                    *mine.get_or_insert(0) += value;
+                }
+            }
+        }
+    }
+
+    /// Adds the findings of a later file: what was first there stays first.
+    pub fn append(&mut self, later: &Self) {
+        for (code, theirs) in &later.counters {
+            let ours = self.counters.entry(*code).or_default();
+            if ours.count == 0 {
+                ours.first.clone_from(&theirs.first);
+                ours.name.clone_from(&theirs.name);
+            }
+            ours.count += theirs.count;
+            for (ours, theirs) in [
+                (&mut ours.raw_ns, theirs.raw_ns),
+                (&mut ours.repaired_ns, theirs.repaired_ns),
+            ] {
+                if let Some(value) = theirs {
+                    *ours.get_or_insert(0) += value;
+                }
+            }
+        }
+    }
+
+    /// How often `code` was found.
+    pub fn get(&self, code: HealthCode) -> u64 {
+        self.counters.get(&code).map_or(0, |counter| counter.count)
+    }
+
+    /// The gravest severity found.
+    pub fn worst(&self) -> Option<Severity> {
+        self.counters.keys().map(|code| code.severity()).max()
+    }
+
+    /// All findings, the gravest kinds first.
+    pub fn entries(&self) -> Vec<HealthEntry> {
+        let mut entries: Vec<HealthEntry> = self
+            .counters
+            .iter()
+            .map(|(code, counter)| HealthEntry {
+                code: code.as_str(),
+                severity: code.severity(),
+                count: counter.count,
+                first_offset: counter.first.as_ref().map(|(offset, _)| *offset),
+                first_name: counter
+                    .first
+                    .as_ref()
+                    .map(|(_, name)| name.clone())
+                    .filter(|name| !name.is_empty())
+                    .or_else(|| counter.name.clone()),
+                raw_ns: counter.raw_ns,
+                repaired_ns: counter.repaired_ns,
+                help: code.help(),
+            })
+            .collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.severity));
+        entries
+    }
+}

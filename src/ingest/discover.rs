@@ -1,0 +1,157 @@
+//! Paths on a command line to inputs.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// A file to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// Where it is; `-` is standard input.
+    pub path: PathBuf,
+    /// The folder given by the user under which it was found; `None` for a file given itself.
+    pub root: Option<PathBuf>,
+}
+
+/// A file or folder that is not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Why it is not read.
+    pub reason: String,
+    /// True when it should have been read and could not be.
+    pub failed: bool,
+}
+
+/// What paths lead to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Discovered {
+    /// The files to read, in the order of the paths given; those of a folder by their bytes.
+    pub inputs: Vec<Input>,
+    /// What lies in the folders beside them.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Finds the inputs that `paths` name. A file is an input whatever its name; a folder is searched,
+/// and gives those with the names of JSON files. A file that is reached twice is read once.
+///
+/// # Errors
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) when one of `paths` does not exist or cannot be looked at.
+pub fn discover(paths: &[PathBuf]) -> Result<Discovered> {
+    let mut search = Search::default();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            search.add(path.clone(), None, path.clone());
+            continue;
+        }
+        let metadata = fs::metadata(path).map_err(|error| Error::io(path, error))?;
+        if metadata.is_dir() {
+            search.folder(path)?;
+        } else {
+            let canonical = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+            search.add(path.clone(), None, canonical);
+        }
+    }
+    Ok(search.found)
+}
+
+/// True for the names that PyTorch's own writers give to traces: a file with such a name that
+/// cannot be read is a failure, not some other file.
+pub fn is_trace_name(path: &Path) -> bool {
+    let name = path
+        .file_name()
+        .map(OsStr::as_encoded_bytes)
+        .unwrap_or_default();
+    let name = name.strip_suffix(b".gz").unwrap_or(name);
+    name.ends_with(b".trace.json")
+}
+
+#[derive(Default)]
+struct Search {
+    found: Discovered,
+    /// Canonical paths of the inputs so far.
+    seen: HashSet<PathBuf>,
+}
+
+impl Search {
+    fn add(&mut self, path: PathBuf, root: Option<&Path>, canonical: PathBuf) {
+        if self.seen.insert(canonical) {
+            self.found.inputs.push(Input {
+                path,
+                root: root.map(Path::to_owned),
+            });
+        }
+    }
+
+    fn skip(&mut self, path: PathBuf, reason: &str, failed: bool) {
+        self.found.skipped.push(Skipped {
+            path,
+            reason: reason.to_owned(),
+            failed,
+        });
+    }
+
+    /// Searches the folder `root` without recursion: `open` holds what is still to be looked at,
+    /// the next on top.
+    fn folder(&mut self, root: &Path) -> Result<()> {
+        let mut open = list(root).map_err(|error| Error::io(root, error))?;
+        while let Some(path) = open.pop() {
+            let name = path
+                .file_name()
+                .map(OsStr::as_encoded_bytes)
+                .unwrap_or_default();
+            if name.starts_with(b".") {
+                self.skip(path, "hidden", false);
+                continue;
+            }
+            let Ok(linked) = fs::symlink_metadata(&path) else {
+                self.skip(path, "cannot be looked at", true);
+                continue;
+            };
+            if linked.is_dir() {
+                match list(&path) {
+                    Ok(entries) => open.extend(entries),
+                    Err(error) => {
+                        self.skip(path, &format!("folder cannot be read: {error}"), true);
+                    }
+                }
+                continue;
+            }
+            let reason = match fs::metadata(&path) {
+                // Never followed: a link may lead back to a folder above it.
+                Ok(metadata) if metadata.is_dir() => Some(("link to a folder", false)),
+                Ok(metadata) if !metadata.is_file() => Some(("not a file", false)),
+                Ok(_) if name.ends_with(b".tmp") => Some(("unfinished temporary file", false)),
+                Ok(_) if !name.ends_with(b".json") && !name.ends_with(b".json.gz") => {
+                    Some(("not named *.json or *.json.gz", false))
+                }
+                Ok(_) => None,
+                Err(_) => Some(("link to nowhere", is_trace_name(&path))),
+            };
+            if let Some((reason, failed)) = reason {
+                self.skip(path, reason, failed);
+                continue;
+            }
+            let canonical = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            self.add(path, Some(root), canonical);
+        }
+        Ok(())
+    }
+}
+
+/// The entries of a folder, the first by its bytes at the end.
+fn list(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut entries = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<std::io::Result<Vec<_>>>()?;
+    entries.sort_unstable_by(|a, b| {
+        b.as_os_str()
+            .as_encoded_bytes()
+            .cmp(a.as_os_str().as_encoded_bytes())
+    });
+    Ok(entries)
+}

@@ -1,0 +1,135 @@
+//! The document around the events.
+
+use rustc_hash::FxHashSet;
+
+use super::IngestOptions;
+use super::metadata::Sections;
+use super::row::Rows;
+use super::segment::{self, Form};
+use super::text::{Fault, Scanner};
+use crate::error::{Error, ErrorKind, Result};
+use crate::health::{Health, HealthCode};
+use crate::model::Metadata;
+
+/// A document: its events in parts, and the rest.
+pub(super) struct Document {
+    /// The rows of the event array, in file order.
+    pub(super) parts: Vec<Rows>,
+    /// What the other keys say.
+    pub(super) metadata: Metadata,
+    /// What was unusual outside the events.
+    pub(super) health: Health,
+}
+
+/// Reads a whole document.
+pub(super) fn read(data: &[u8], options: &IngestOptions) -> Result<Document> {
+    let mut health = Health::default();
+    let mut scanner = Scanner::new(data, 0);
+    if data.starts_with(b"\xef\xbb\xbf") {
+        health.count(HealthCode::ByteOrderMark, 0, "");
+        scanner.pos = 3;
+    }
+    match scanner.space() {
+        Some(b'{') => object(data, scanner, health, options),
+        Some(b'[') => {
+            let events = segment::read(data, scanner.pos, Form::Array, options)?;
+            scanner.pos = events.end;
+            end_of_document(&mut scanner)?;
+            Ok(Document {
+                parts: events.parts,
+                metadata: Metadata::default(),
+                health,
+            })
+        }
+        first => Err(not_a_trace(match first {
+            None if data.is_empty() => "empty file",
+            None => "nothing but white space",
+            Some(b'"') => "a bare string",
+            Some(b'-' | b'0'..=b'9') => "a bare number",
+            _ if data.starts_with(b"\xff\xfe") || data.starts_with(b"\xfe\xff") => {
+                "UTF-16 text, which is no JSON"
+            }
+            Some(_) => "neither JSON nor gzip",
+        })),
+    }
+}
+
+fn not_a_trace(why: &str) -> Error {
+    Error::new(
+        ErrorKind::NotATrace,
+        format!("not a Chrome/Kineto trace: {why}"),
+    )
+}
+
+/// Reads the object form: events under `traceEvents`, with other keys on both sides.
+fn object(
+    data: &[u8],
+    mut scanner: Scanner<'_>,
+    mut health: Health,
+    options: &IngestOptions,
+) -> Result<Document> {
+    let mut sections = Sections::default();
+    let mut seen: FxHashSet<Box<[u8]>> = FxHashSet::default();
+    let mut events = Err("no traceEvents array");
+    let mut failure = None;
+    let walk = scanner.members(|scanner, key| {
+        let name = String::from_utf8_lossy(key);
+        if !seen.insert(key.into()) {
+            health.count(HealthCode::DuplicateKey, scanner.key_at as u64, &name);
+        }
+        let start = scanner.pos;
+        if key == b"traceEvents" && scanner.peek() == Some(b'[') {
+            match segment::read(data, start, Form::Object, options) {
+                Ok(read) => {
+                    scanner.pos = read.end;
+                    events = Ok(read.parts);
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    return Err(Fault::End);
+                }
+            }
+        } else {
+            scanner.skip()?;
+            let text = &data[start..scanner.pos];
+            if key == b"traceEvents" {
+                events = Err(match text[0] {
+                    b'{' => "traceEvents is an object, not an array",
+                    b'"' => "traceEvents is a string, not an array",
+                    b'-' | b'0'..=b'9' => "traceEvents is a number, not an array",
+                    b't' | b'f' => "traceEvents is a boolean, not an array",
+                    _ => "traceEvents is null, not an array",
+                });
+            } else {
+                sections.keep(key, text);
+            }
+        }
+        std::mem::take(&mut scanner.quirks).count_into(&mut health, &name);
+        Ok(())
+    });
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    walk.map_err(|fault| fault.into_error(data.len()))?;
+    scanner.quirks.count_into(&mut health, "");
+    let parts = events.map_err(not_a_trace)?;
+    end_of_document(&mut scanner)?;
+    let metadata = sections.read();
+    health.add(HealthCode::LostRecords, metadata.out_of_range_records, None);
+    Ok(Document {
+        parts,
+        metadata,
+        health,
+    })
+}
+
+/// Only white space may follow the document.
+fn end_of_document(scanner: &mut Scanner<'_>) -> Result<()> {
+    match scanner.space() {
+        None => Ok(()),
+        Some(_) => Err(
+            Error::new(ErrorKind::Json, "text behind the end of the document")
+                .at(scanner.pos as u64),
+        ),
+    }
+}

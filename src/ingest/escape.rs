@@ -1,0 +1,205 @@
+//! Strings: where they end, what is odd in them, what they say.
+
+use std::borrow::Cow;
+
+/// A string of the file, between its quotes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quoted<'a> {
+    /// The bytes as written.
+    pub(super) raw: &'a [u8],
+    /// True when there is a backslash in them.
+    pub(super) escaped: bool,
+    /// Offset in `raw` of the first raw control character.
+    pub(super) control: Option<usize>,
+    /// Offset in `raw` of the first byte (or escaped surrogate) that is no Unicode text.
+    pub(super) not_unicode: Option<usize>,
+    /// Offset in `raw` of the first escape that JSON does not know.
+    pub(super) bad_escape: Option<usize>,
+}
+
+/// Reads the string whose bytes start `text`; `None` when no quote ends it.
+pub(super) fn read(text: &[u8]) -> Option<Quoted<'_>> {
+    let mut at = 0;
+    let mut escaped = false;
+    let mut control = None;
+    let mut not_unicode = None;
+    let mut bad_escape = None;
+    let mut high = false;
+    loop {
+        at += plain(&text[at..], &mut high);
+        match *text.get(at)? {
+            b'"' => break,
+            b'\\' => {
+                escaped = true;
+                let escape = Escape::read(&text[at..]);
+                match escape {
+                    Escape::Unknown => {
+                        bad_escape.get_or_insert(at);
+                    }
+                    Escape::Surrogate => {
+                        not_unicode.get_or_insert(at);
+                    }
+                    Escape::Char { .. } => {}
+                }
+                at += escape.len();
+            }
+            byte => {
+                if byte < 0x20 {
+                    control.get_or_insert(at);
+                }
+                high |= byte >= 0x80;
+                at += 1;
+            }
+        }
+    }
+    let raw = &text[..at];
+    if high && let Err(error) = std::str::from_utf8(raw) {
+        let first = error.valid_up_to();
+        not_unicode = Some(not_unicode.map_or(first, |at: usize| at.min(first)));
+    }
+    Some(Quoted {
+        raw,
+        escaped,
+        control,
+        not_unicode,
+        bad_escape,
+    })
+}
+
+/// How many bytes of `text`, eight at a time, need no look of their own; `high` is set when there
+/// is one outside ASCII among the bytes looked at.
+#[inline]
+fn plain(text: &[u8], high: &mut bool) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = 0x8080_8080_8080_8080;
+    let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
+    let mut at = 0;
+    for eight in text.as_chunks::<8>().0 {
+        let word = u64::from_le_bytes(*eight);
+        *high |= word & TOPS != 0;
+        let special = zero_bytes(word ^ (ONES * u64::from(b'"')))
+            | zero_bytes(word ^ (ONES * u64::from(b'\\')))
+            | (word.wrapping_sub(ONES * 0x20) & !word & TOPS);
+        if special != 0 {
+            // Borrows only run upwards, so the lowest mark is right.
+            return at + (special.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    at
+}
+
+/// What a backslash starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    /// A known escape, in so many bytes.
+    Char { char: char, len: usize },
+    /// `\u` with half a surrogate pair.
+    Surrogate,
+    /// Nothing that JSON knows: the backslash stands for itself.
+    Unknown,
+}
+
+impl Escape {
+    fn read(text: &[u8]) -> Self {
+        let char = match text.get(1) {
+            Some(b'u') => return Self::unicode(text),
+            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(*byte),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            _ => return Self::Unknown,
+        };
+        Self::Char { char, len: 2 }
+    }
+
+    fn unicode(text: &[u8]) -> Self {
+        let Some(unit) = code_unit(text) else {
+            return Self::Unknown;
+        };
+        if let Some(char) = char::from_u32(unit) {
+            return Self::Char { char, len: 6 };
+        }
+        let low = text.get(6..).and_then(code_unit);
+        if unit < 0xdc00
+            && let Some(low @ 0xdc00..=0xdfff) = low
+        {
+            let point = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+            if let Some(char) = char::from_u32(point) {
+                return Self::Char { char, len: 12 };
+            }
+        }
+        Self::Surrogate
+    }
+
+    fn len(self) -> usize {
+        match self {
+            Self::Char { len, .. } => len,
+            Self::Surrogate => 6,
+            Self::Unknown => 1,
+        }
+    }
+}
+
+/// The four hexadecimal digits of `\uXXXX`.
+fn code_unit(text: &[u8]) -> Option<u32> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    digits.iter().try_fold(0, |unit, digit| {
+        Some(unit * 16 + char::from(*digit).to_digit(16)?)
+    })
+}
+
+/// Appends what the string `raw` says to `out`. Unknown escapes stay as written; what is no
+/// Unicode text becomes U+FFFD.
+pub(super) fn decode_into(mut raw: &[u8], out: &mut String) {
+    loop {
+        let len = memchr::memchr(b'\\', raw).unwrap_or(raw.len());
+        let (plain, rest) = raw.split_at(len);
+        for chunk in plain.utf8_chunks() {
+            out.push_str(chunk.valid());
+            if !chunk.invalid().is_empty() {
+                out.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        if rest.is_empty() {
+            return;
+        }
+        let escape = Escape::read(rest);
+        out.push(match escape {
+            Escape::Char { char, .. } => char,
+            Escape::Surrogate => char::REPLACEMENT_CHARACTER,
+            Escape::Unknown => '\\',
+        });
+        raw = &rest[escape.len()..];
+    }
+}
+
+/// The text of a JSON value without the white space that means nothing.
+pub(super) fn compact(text: &[u8]) -> Cow<'_, str> {
+    if !text.iter().any(|byte| is_space(*byte)) {
+        return String::from_utf8_lossy(text);
+    }
+    let mut kept = Vec::with_capacity(text.len());
+    let mut inside = false;
+    let mut escaped = false;
+    for byte in text {
+        if inside {
+            inside = escaped || *byte != b'"';
+            escaped = !escaped && *byte == b'\\';
+        } else if is_space(*byte) {
+            continue;
+        } else {
+            inside = *byte == b'"';
+        }
+        kept.push(*byte);
+    }
+    Cow::Owned(String::from_utf8_lossy(&kept).into_owned())
+}
+
+/// True for the white space of JSON.
+#[inline]
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+}

@@ -1,0 +1,131 @@
+//! Bytes to a [`Trace`].
+//!
+//! ```text
+//! discover   paths to inputs
+//! source     an input to its bytes as stored           (mapped)
+//! inflate    gzip to content
+//! document   content to top-level keys and events      (metadata)
+//! segment    the event array in parts, at once         (split)
+//!   decode   one chunk of events, fast                 (simd-json)
+//!   text     one event, exactly and leniently          (escape, quirk)
+//!   row      one event to its row                      (number)
+//! assemble   parts to one table
+//! check      absurd times
+//! pairs      B and E to lengths
+//! ```
+//!
+//! Nothing depends on how the work is cut: chunk and segment sizes, threads, compression and white
+//! space never change a row or a finding.
+
+use std::path::Path;
+
+mod assemble;
+mod check;
+mod decode;
+mod discover;
+mod document;
+mod escape;
+mod inflate;
+mod mapped;
+mod metadata;
+mod number;
+mod pairs;
+mod quirk;
+mod row;
+mod segment;
+mod source;
+mod split;
+mod text;
+
+pub use discover::{Discovered, Input, Skipped, discover, is_trace_name};
+pub use source::Source;
+
+use crate::error::Result;
+use crate::model::Trace;
+
+/// How to read an input. No option changes what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IngestOptions {
+    /// Map files into memory instead of reading them. Turn this off for files that another process
+    /// may shorten meanwhile.
+    pub mmap: bool,
+    /// Which reader reads the events.
+    pub reader: Reader,
+    /// About how many bytes of events the fast reader takes at once. Small enough for the caches.
+    pub chunk_bytes: usize,
+    /// About how many bytes of events one task reads; less in small files, so that every thread
+    /// has work.
+    pub segment_bytes: usize,
+}
+
+impl Default for IngestOptions {
+    fn default() -> Self {
+        Self {
+            mmap: true,
+            reader: Reader::Auto,
+            chunk_bytes: 128 << 10,
+            segment_bytes: 16 << 20,
+        }
+    }
+}
+
+/// A reader of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reader {
+    /// The fast one, and the scalar one for what that refuses.
+    Auto,
+    /// The scalar one only. Slow; for tests and for comparison.
+    Text,
+}
+
+impl Trace {
+    /// Reads the trace in the file at `path`; `-` is standard input.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no trace, or is damaged. The error names the file.
+    pub fn open(path: &Path, options: &IngestOptions) -> Result<Self> {
+        let source = Source::open(path, options)?;
+        Self::from_bytes(source.bytes(), options).map_err(|error| error.in_file(path))
+    }
+
+    /// Reads the trace in `bytes`, the stored content of a file, compressed or not.
+    ///
+    /// # Errors
+    /// When `bytes` are no trace or damaged.
+    pub fn from_bytes(bytes: &[u8], options: &IngestOptions) -> Result<Self> {
+        if !source::is_gzip(bytes) {
+            return read(bytes, options);
+        }
+        let content = inflate::inflate(bytes)?;
+        let trace = read(&content, options)?;
+        Ok(Self {
+            bytes: bytes.len() as u64,
+            compressed: true,
+            ..trace
+        })
+    }
+}
+
+/// Reads the trace in decompressed `content`.
+fn read(content: &[u8], options: &IngestOptions) -> Result<Trace> {
+    let document = document::read(content, options)?;
+    let mut joined = assemble::join(document.parts)?;
+    let mut health = document.health;
+    health.merge(&joined.health);
+    let (events, strings) = (&mut joined.events, &joined.strings);
+    let near = check::exclude_absurd(events, strings, joined.extent, &mut health);
+    if joined.extent.pairs > 0 {
+        pairs::pair(events, strings, near, &mut health);
+        check::exclude_long_pairs(events, strings, &mut health);
+    }
+    Ok(Trace {
+        events: joined.events,
+        strings: joined.strings,
+        tracks: joined.tracks,
+        metadata: document.metadata,
+        health,
+        bytes: content.len() as u64,
+        compressed: false,
+    })
+}

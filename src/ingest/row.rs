@@ -1,0 +1,515 @@
+//! One event as a reader hands it over, and the columns it becomes.
+//!
+//! Both readers fill the same [`RawEvent`] and everything about the meaning of a value happens
+//! here, so that they cannot disagree.
+
+use rustc_hash::FxHashMap;
+
+use super::escape;
+use super::number::{self, Time};
+use super::quirk::Quirks;
+use crate::health::{Health, HealthCode};
+use crate::model::{
+    ActivityType, DeviceArgs, EventFlags, EventTable, Ident, LaunchArgs, NO_SIDE, OpArgs, Ph,
+    StrId, Strings, Track, Tracks,
+};
+
+/// Times at or beyond ±2⁶² ns (146 years) are refused, so that no sum or difference of two times
+/// overflows in any later stage.
+const TIME_LIMIT: i64 = 1 << 62;
+
+/// One JSON value, as far as the columns need it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Value<'a> {
+    /// The key is not there.
+    #[default]
+    Absent,
+    /// `null`, or a lenient spelling of a number that is none.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number in integer spelling that fits.
+    Int(i64),
+    /// The text of any number.
+    Number(&'a [u8]),
+    /// A string without escapes, or already decoded.
+    Text(&'a str),
+    /// What stands between the quotes of a string that is still to be decoded.
+    Quoted(&'a [u8]),
+    /// The text of an array.
+    Array(&'a [u8]),
+    /// The text of an object.
+    Object(&'a [u8]),
+}
+
+/// The values of one event that the columns need.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RawEvent<'a> {
+    pub(super) ph: Value<'a>,
+    pub(super) cat: Value<'a>,
+    pub(super) name: Value<'a>,
+    pub(super) pid: Value<'a>,
+    pub(super) tid: Value<'a>,
+    pub(super) ts: Value<'a>,
+    pub(super) dur: Value<'a>,
+    pub(super) id: Value<'a>,
+    pub(super) args: RawArgs<'a>,
+}
+
+/// The values inside `args` that the columns need.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RawArgs<'a> {
+    pub(super) external: Value<'a>,
+    pub(super) correlation: Value<'a>,
+    pub(super) device: Value<'a>,
+    pub(super) in_device: Value<'a>,
+    pub(super) stream: Value<'a>,
+    pub(super) sequence: Value<'a>,
+    pub(super) fwd_thread: Value<'a>,
+    pub(super) index: Value<'a>,
+    pub(super) dims: Value<'a>,
+    pub(super) finished: Value<'a>,
+}
+
+impl<'a> RawEvent<'a> {
+    /// Where the value of `key` belongs. `args` has no place of its own.
+    #[inline]
+    pub(super) fn slot(&mut self, key: &[u8]) -> Option<&mut Value<'a>> {
+        Some(match key {
+            b"ph" => &mut self.ph,
+            b"cat" => &mut self.cat,
+            b"name" => &mut self.name,
+            b"pid" => &mut self.pid,
+            b"tid" => &mut self.tid,
+            b"ts" => &mut self.ts,
+            b"dur" => &mut self.dur,
+            b"id" => &mut self.id,
+            _ => return None,
+        })
+    }
+}
+
+impl<'a> RawArgs<'a> {
+    /// Where the value of `key` belongs. Two spellings of one key share a place.
+    #[inline]
+    pub(super) fn slot(&mut self, key: &[u8]) -> Option<&mut Value<'a>> {
+        Some(match key {
+            b"External id" | b"external id" => &mut self.external,
+            b"correlation" => &mut self.correlation,
+            b"device" => &mut self.device,
+            b"inDevice" => &mut self.in_device,
+            b"stream" => &mut self.stream,
+            b"Sequence number" => &mut self.sequence,
+            b"Fwd thread id" => &mut self.fwd_thread,
+            b"Ev Idx" | b"Profiler Event Index" => &mut self.index,
+            b"Input Dims" | b"Input dims" => &mut self.dims,
+            b"finished" => &mut self.finished,
+            _ => return None,
+        })
+    }
+}
+
+/// What the later checks need to know about a set of rows without looking at each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    /// Earliest start of the timed `X` and `B` events.
+    pub(super) first: i64,
+    /// Latest start of them.
+    pub(super) last: i64,
+    /// The longest `dur`.
+    pub(super) longest: i64,
+    /// How many `B` and `E` events there are.
+    pub(super) pairs: usize,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self {
+            first: i64::MAX,
+            last: i64::MIN,
+            longest: 0,
+            pairs: 0,
+        }
+    }
+}
+
+impl Extent {
+    /// The extent of both.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+            longest: self.longest.max(other.longest),
+            pairs: self.pairs + other.pairs,
+        }
+    }
+}
+
+/// The columns of one stretch of events, with their own strings and tracks.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) events: EventTable,
+    pub(super) strings: Strings,
+    pub(super) tracks: Tracks,
+    pub(super) health: Health,
+    pub(super) extent: Extent,
+    activities: FxHashMap<StrId, ActivityType>,
+    last_cat: Option<(StrId, ActivityType)>,
+    scratch: String,
+}
+
+/// How many rows there were at some moment; see [`Rows::rewind`].
+#[derive(Debug)]
+pub(super) struct Mark {
+    rows: usize,
+    op_args: usize,
+    launch_args: usize,
+    device_args: usize,
+    health: Health,
+    extent: Extent,
+}
+
+impl Rows {
+    /// Columns with space for the events of about `bytes` bytes of text.
+    pub(super) fn with_capacity_for(bytes: usize) -> Self {
+        let mut rows = Self::default();
+        rows.events.reserve(bytes / 256);
+        rows
+    }
+
+    /// Notes how many rows there are now.
+    pub(super) fn mark(&self) -> Mark {
+        let Self {
+            events,
+            health,
+            extent,
+            ..
+        } = self;
+        Mark {
+            rows: events.len(),
+            op_args: events.op_args.len(),
+            launch_args: events.launch_args.len(),
+            device_args: events.device_args.len(),
+            health: health.clone(),
+            extent: *extent,
+        }
+    }
+
+    /// Takes back every row since `mark`. Their strings stay.
+    pub(super) fn rewind(&mut self, mark: Mark) {
+        let events = &mut self.events;
+        events.truncate(mark.rows);
+        events.op_args.truncate(mark.op_args);
+        events.launch_args.truncate(mark.launch_args);
+        events.device_args.truncate(mark.device_args);
+        self.health = mark.health;
+        self.extent = mark.extent;
+    }
+
+    /// Adds the row of the event at byte `offset`.
+    pub(super) fn push(&mut self, offset: u64, raw: &RawEvent<'_>) {
+        let Self {
+            events,
+            strings,
+            tracks,
+            health,
+            scratch,
+            ..
+        } = self;
+        let name = intern(strings, raw.name, scratch);
+        let cat = intern(strings, raw.cat, scratch);
+        let pid = ident(strings, raw.pid, scratch);
+        let tid = ident(strings, raw.tid, scratch);
+        let track = tracks.intern(Track { pid, tid });
+        let mut note = |code| health.count(code, offset, strings.get(name));
+
+        let ph = match text_of(raw.ph, scratch).map(str::as_bytes) {
+            None | Some([]) => Ph::MISSING,
+            Some([letter]) => Ph(*letter),
+            Some(_) => Ph(b'?'),
+        };
+        if ph == Ph::MISSING {
+            note(HealthCode::MissingPh);
+        } else if !ph.is_known() {
+            note(HealthCode::UnknownPh);
+        }
+
+        let mut activity = match self.last_cat {
+            Some((last, activity)) if last == cat => activity,
+            _ => {
+                let activity = *self
+                    .activities
+                    .entry(cat)
+                    .or_insert_with(|| ActivityType::from_cat(strings.get(cat)));
+                self.last_cat = Some((cat, activity));
+                activity
+            }
+        };
+        if activity == ActivityType::Missing && ph == Ph::COMPLETE {
+            activity = legacy_activity(strings, pid);
+        }
+        if activity == ActivityType::Unknown && matches!(ph, Ph::COMPLETE | Ph::BEGIN) {
+            note(HealthCode::UnknownCategory);
+        }
+
+        let mut flags = EventFlags::default();
+        let mut ts = 0;
+        let mut dur = 0;
+        let start = time(raw.ts, scratch);
+        let length = time(raw.dur, scratch);
+        if let Time::Ns(ns) = start {
+            ts = ns;
+            flags.set(EventFlags::HAS_TS);
+        }
+        if let Time::Ns(ns) = length {
+            dur = ns;
+            flags.set(EventFlags::HAS_DUR);
+        }
+        if unfinished(raw.args.finished, scratch) {
+            flags.set(EventFlags::UNFINISHED);
+            note(HealthCode::UnfinishedOperation);
+        }
+        let complete = ph == Ph::COMPLETE;
+        match (start, length) {
+            (Time::TooBig, _) => note(HealthCode::InvalidTimestamp),
+            (_, Time::TooBig) if complete => note(HealthCode::InvalidTimestamp),
+            (Time::NotANumber, _) if complete || matches!(ph, Ph::BEGIN | Ph::END) => {
+                note(HealthCode::MissingTimestamp);
+            }
+            (Time::Ns(_), Time::NotANumber) if complete => note(HealthCode::MissingDuration),
+            (Time::Ns(_), Time::Ns(..0)) if complete => {
+                flags.set(EventFlags::EXCLUDED);
+                note(HealthCode::NegativeDuration);
+            }
+            (Time::Ns(0), Time::Ns(0)) if complete && activity.is_device_work() => {
+                flags.set(EventFlags::EXCLUDED);
+                note(HealthCode::ZeroTimestamp);
+            }
+            _ => {}
+        }
+        if !flags.has(EventFlags::EXCLUDED)
+            && flags.has(EventFlags::HAS_TS)
+            && (complete || ph == Ph::BEGIN)
+        {
+            self.extent.first = self.extent.first.min(ts);
+            self.extent.last = self.extent.last.max(ts);
+            if complete {
+                self.extent.longest = self.extent.longest.max(dur);
+            }
+        }
+        self.extent.pairs += usize::from(matches!(ph, Ph::BEGIN | Ph::END));
+
+        let side = push_side(events, strings, scratch, activity, raw);
+        events.ph.push(ph);
+        events.activity.push(activity);
+        events.flags.push(flags);
+        events.name.push(name);
+        events.cat.push(cat);
+        events.track.push(track);
+        events.ts.push(ts);
+        events.dur.push(dur);
+        events.offset.push(offset);
+        events.side.push(side);
+    }
+
+    /// Adds the row of an element at byte `offset` that is no object.
+    pub(super) fn push_other(&mut self, offset: u64) {
+        self.health.count(HealthCode::NonObjectEvent, offset, "");
+        let track = self.tracks.intern(Track {
+            pid: Ident::Missing,
+            tid: Ident::Missing,
+        });
+        let events = &mut self.events;
+        events.ph.push(Ph::MISSING);
+        events.activity.push(ActivityType::Missing);
+        events.flags.push(EventFlags::default());
+        events.name.push(StrId::EMPTY);
+        events.cat.push(StrId::EMPTY);
+        events.track.push(track);
+        events.ts.push(0);
+        events.dur.push(0);
+        events.offset.push(offset);
+        events.side.push(NO_SIDE);
+    }
+
+    /// Counts what is unusual in the text of the row added last.
+    pub(super) fn note_quirks(&mut self, quirks: &Quirks) {
+        let name = self
+            .events
+            .name
+            .last()
+            .map_or("", |name| self.strings.get(*name));
+        quirks.count_into(&mut self.health, name);
+    }
+}
+
+/// Adds the arguments of an event to the table that its kind of event uses.
+fn push_side(
+    events: &mut EventTable,
+    strings: &mut Strings,
+    scratch: &mut String,
+    activity: ActivityType,
+    raw: &RawEvent<'_>,
+) -> u32 {
+    let args = &raw.args;
+    let external = id_bits(args.external, scratch);
+    if activity.is_device_work() {
+        let row = DeviceArgs {
+            correlation: id_bits(args.correlation, scratch),
+            external,
+            device: signed(args.device, scratch).or_else(|| signed(args.in_device, scratch)),
+            stream: signed(args.stream, scratch),
+        };
+        return push_row(&mut events.device_args, row);
+    }
+    if activity.has_launch_args() {
+        let correlation = if activity.is_launch() {
+            args.correlation
+        } else {
+            raw.id
+        };
+        let row = LaunchArgs {
+            correlation: id_bits(correlation, scratch),
+            external,
+        };
+        return push_row(&mut events.launch_args, row);
+    }
+    let sequence = signed(args.sequence, scratch);
+    let fwd_thread = signed(args.fwd_thread, scratch);
+    let index = signed(args.index, scratch);
+    let dims = match args.dims {
+        Value::Array(text) => strings.intern(&escape::compact(text)),
+        _ => StrId::EMPTY,
+    };
+    if external == 0
+        && sequence.is_none()
+        && fwd_thread.is_none()
+        && index.is_none()
+        && dims.is_empty()
+    {
+        return NO_SIDE;
+    }
+    let row = OpArgs {
+        external,
+        sequence: sequence.unwrap_or(-1),
+        fwd_thread: fwd_thread.unwrap_or(0),
+        index: index.unwrap_or(-1),
+        dims,
+    };
+    push_row(&mut events.op_args, row)
+}
+
+/// Adds `row` and gives its number; a table too long for its numbers is refused in `assemble`.
+fn push_row<T>(table: &mut Vec<T>, row: T) -> u32 {
+    let number = u32::try_from(table.len()).unwrap_or(NO_SIDE);
+    table.push(row);
+    number
+}
+
+/// The kind of an event without `cat` in files of exporters before Kineto.
+fn legacy_activity(strings: &Strings, pid: Ident) -> ActivityType {
+    match pid {
+        Ident::Text(id) => match strings.get(id) {
+            "CPU functions" => ActivityType::CpuOp,
+            "CUDA functions" => ActivityType::Kernel,
+            _ => ActivityType::Missing,
+        },
+        _ => ActivityType::Missing,
+    }
+}
+
+/// The text of a string value, decoded into `scratch` where it has to be.
+pub(super) fn text_of<'b>(value: Value<'b>, scratch: &'b mut String) -> Option<&'b str> {
+    match value {
+        Value::Text(text) => Some(text),
+        Value::Quoted(raw) => {
+            scratch.clear();
+            escape::decode_into(raw, scratch);
+            Some(scratch)
+        }
+        _ => None,
+    }
+}
+
+fn intern(strings: &mut Strings, value: Value<'_>, scratch: &mut String) -> StrId {
+    text_of(value, scratch).map_or(StrId::EMPTY, |text| strings.intern(text))
+}
+
+/// A `pid` or `tid`.
+fn ident(strings: &mut Strings, value: Value<'_>, scratch: &mut String) -> Ident {
+    let text = match value {
+        Value::Int(number) => return Ident::Int(number),
+        Value::Absent | Value::Null => return Ident::Missing,
+        Value::Number(text) => {
+            if let Some(number) = plain_integer(text) {
+                return Ident::Int(number);
+            }
+            text
+        }
+        Value::Bool(true) => b"true",
+        Value::Bool(false) => b"false",
+        Value::Array(text) | Value::Object(text) => {
+            return Ident::Text(strings.intern(&escape::compact(text)));
+        }
+        Value::Text(_) | Value::Quoted(_) => {
+            return Ident::Text(intern(strings, value, scratch));
+        }
+    };
+    Ident::Text(strings.intern(&String::from_utf8_lossy(text)))
+}
+
+/// The value of a number in integer spelling, when it fits.
+pub(super) fn plain_integer(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A `ts` or `dur`; some writers put the number into a string.
+fn time(value: Value<'_>, scratch: &mut String) -> Time {
+    let time = match value {
+        Value::Int(microseconds) => microseconds
+            .checked_mul(1000)
+            .map_or(Time::TooBig, Time::Ns),
+        Value::Number(text) => number::nanoseconds(text),
+        Value::Text(_) | Value::Quoted(_) => {
+            let text = text_of(value, scratch).unwrap_or("");
+            number::nanoseconds(text.trim_ascii().as_bytes())
+        }
+        _ => Time::NotANumber,
+    };
+    match time {
+        Time::Ns(ns) if ns <= -TIME_LIMIT || ns >= TIME_LIMIT => Time::TooBig,
+        time => time,
+    }
+}
+
+/// The bits of an id; 0 when there is none.
+fn id_bits(value: Value<'_>, scratch: &mut String) -> u64 {
+    match value {
+        Value::Int(number) => number.cast_unsigned(),
+        Value::Number(text) => number::bits(text).unwrap_or(0),
+        Value::Text(_) | Value::Quoted(_) => text_of(value, scratch).map_or(0, number::text_bits),
+        _ => 0,
+    }
+}
+
+/// A signed integer argument, also in a string.
+pub(super) fn signed(value: Value<'_>, scratch: &mut String) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(number),
+        Value::Number(text) => i64::try_from(number::integer(text)?).ok(),
+        Value::Text(_) | Value::Quoted(_) => {
+            let text = text_of(value, scratch)?.trim_ascii();
+            i64::try_from(number::integer(text.as_bytes())?).ok()
+        }
+        _ => None,
+    }
+}
+
+/// True when `finished` says that the operation was still running.
+fn unfinished(value: Value<'_>, scratch: &mut String) -> bool {
+    match value {
+        Value::Bool(finished) => !finished,
+        Value::Absent => false,
+        value => text_of(value, scratch) == Some("false"),
+    }
+}

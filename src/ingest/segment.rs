@@ -1,0 +1,249 @@
+//! The event array, read in segments that are parsed at once and checked in order.
+//!
+//! Segments start at guesses. The result of a segment counts only when the reader of the events
+//! before it arrived exactly at its start; otherwise its stretch is read again from where that
+//! reader arrived. So the rows are those of one reader that went through the file from front to
+//! back, whatever was guessed.
+
+use rayon::prelude::*;
+
+use super::decode::Decoder;
+use super::row::Rows;
+use super::split;
+use super::text::{Fault, Scan, Scanner};
+use super::{IngestOptions, Reader};
+use crate::error::Result;
+use crate::health::HealthCode;
+
+/// What stands around the event array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The array is the value of `traceEvents`.
+    Object,
+    /// The array is the whole document; its closing bracket may be missing.
+    Array,
+}
+
+/// The events of an array.
+pub(super) struct Events {
+    /// The rows, in file order.
+    pub(super) parts: Vec<Rows>,
+    /// Offset behind the closing bracket.
+    pub(super) end: usize,
+}
+
+/// Reads the event array whose opening bracket is at `open`.
+pub(super) fn read(
+    data: &[u8],
+    open: usize,
+    form: Form,
+    options: &IngestOptions,
+) -> Result<Events> {
+    let mut parts = Vec::new();
+    let mut scanner = Scanner::new(data, open + 1);
+    match scanner.space() {
+        Some(b']') => {
+            return Ok(Events {
+                parts,
+                end: scanner.pos + 1,
+            });
+        }
+        None if form == Form::Array => {
+            let mut rows = Rows::default();
+            rows.health
+                .count(HealthCode::UnterminatedArray, data.len() as u64, "");
+            parts.push(rows);
+            return Ok(Events {
+                parts,
+                end: data.len(),
+            });
+        }
+        _ => {}
+    }
+
+    let size = options
+        .segment_bytes
+        .min(data.len() / (4 * rayon::current_num_threads()))
+        .max(options.chunk_bytes);
+    let starts = split::segment_starts(data, scanner.pos, size);
+    let limit = |number: usize| starts.get(number + 1).copied().unwrap_or(usize::MAX);
+    // A segment may look a little beyond its end, where the event that crosses it ends. One that
+    // started at a wrong guess would otherwise read to the end of the file, as would all others.
+    let reach = |number: usize| limit(number).saturating_add(size).min(data.len());
+    let segments: Vec<Segment> = starts
+        .par_iter()
+        .enumerate()
+        .map_init(Decoder::default, |decoder, (number, start)| {
+            let part = Part {
+                data: &data[..reach(number)],
+                cut: reach(number) < data.len(),
+                form,
+            };
+            part.read(*start, limit(number), options, decoder)
+        })
+        .collect();
+
+    let whole = Part {
+        data,
+        cut: false,
+        form,
+    };
+    let mut decoder = Decoder::default();
+    let mut next = starts[0];
+    for (number, mut segment) in segments.into_iter().enumerate() {
+        if next >= limit(number) {
+            continue;
+        }
+        if starts[number] != next {
+            segment = whole.read(next, limit(number), options, &mut decoder);
+        }
+        if let Stop::Undecided(at) = segment.stop {
+            parts.push(segment.rows);
+            segment = whole.read(at, limit(number), options, &mut decoder);
+        }
+        parts.push(segment.rows);
+        match segment.stop {
+            Stop::At(at) => next = at,
+            Stop::End(end) => return Ok(Events { parts, end }),
+            Stop::Fault(fault) => return Err(fault.into_error(data.len())),
+            Stop::Undecided(_) => break,
+        }
+    }
+    Err(Fault::End.into_error(data.len()))
+}
+
+/// The outcome of reading one segment.
+struct Segment {
+    rows: Rows,
+    stop: Stop,
+}
+
+/// Where reading stopped, and why.
+enum Stop {
+    /// At the start of the first event that belongs to the next segment.
+    At(usize),
+    /// Behind the closing bracket of the array.
+    End(usize),
+    /// At invalid text.
+    Fault(Fault),
+    /// At the start of an element that does not end in the part of the file that may be seen.
+    Undecided(usize),
+}
+
+/// As much of the content as a reader may see.
+struct Part<'a> {
+    data: &'a [u8],
+    /// True when the content goes on behind it.
+    cut: bool,
+    form: Form,
+}
+
+impl Part<'_> {
+    /// Reads the events from the one at `start` on, until one starts at or after `limit`.
+    fn read(
+        &self,
+        start: usize,
+        limit: usize,
+        options: &IngestOptions,
+        decoder: &mut Decoder,
+    ) -> Segment {
+        let bytes = limit.min(self.data.len()) - start.min(self.data.len());
+        let mut rows = Rows::with_capacity_for(bytes);
+        let mut scanner = Scanner::new(self.data, start);
+        // True once no guess is left in this segment: do not search it again.
+        let mut last = options.reader == Reader::Text;
+        loop {
+            if scanner.pos >= limit {
+                return Segment {
+                    rows,
+                    stop: Stop::At(scanner.pos),
+                };
+            }
+            let mut end = limit;
+            if !last {
+                end = self.chunk_end(scanner.pos, limit, options.chunk_bytes, &mut last);
+                if end <= self.data.len() && decoder.chunk(self.data, scanner.pos, end, &mut rows) {
+                    scanner.pos = end;
+                    continue;
+                }
+            }
+            while scanner.pos < end {
+                if let Some(stop) = self.step(&mut scanner, &mut rows) {
+                    return Segment { rows, stop };
+                }
+            }
+        }
+    }
+
+    /// Where the chunk that starts at `start` ends: at a guess about `size` bytes on, else at the
+    /// last guess before, else at `limit`.
+    fn chunk_end(&self, start: usize, limit: usize, size: usize, last: &mut bool) -> usize {
+        let target = start.saturating_add(size.max(1));
+        if let Some(guess) = split::next_event(self.data, target, limit) {
+            return guess;
+        }
+        if limit <= self.data.len() {
+            return limit;
+        }
+        *last = true;
+        split::last_event(self.data, start + 1, target).unwrap_or(limit)
+    }
+
+    /// Reads one element and what separates it from the next.
+    fn step(&self, scanner: &mut Scanner<'_>, rows: &mut Rows) -> Option<Stop> {
+        let start = scanner.pos;
+        let end_of_part = |fault| match fault {
+            Fault::End if self.cut => Stop::Undecided(start),
+            fault => Stop::Fault(fault),
+        };
+        let element = match scanner.element() {
+            Ok(element) => element,
+            Err(fault) => return Some(end_of_part(fault)),
+        };
+        let mut unterminated = false;
+        let stop = match Self::separator(scanner) {
+            Ok(false) => None,
+            Ok(true) => Some(Stop::End(scanner.pos)),
+            Err(Fault::End) if self.form == Form::Array && !self.cut => {
+                unterminated = true;
+                Some(Stop::End(self.data.len()))
+            }
+            Err(fault) => return Some(end_of_part(fault)),
+        };
+        match element {
+            Some(event) => rows.push(start as u64, &event),
+            None => rows.push_other(start as u64),
+        }
+        if !scanner.quirks.is_empty() {
+            rows.note_quirks(&std::mem::take(&mut scanner.quirks));
+        }
+        if unterminated {
+            rows.health
+                .count(HealthCode::UnterminatedArray, self.data.len() as u64, "");
+        }
+        stop
+    }
+
+    /// Passes what is behind an element; true when that ends the array.
+    fn separator(scanner: &mut Scanner<'_>) -> Scan<bool> {
+        let comma = match scanner.space() {
+            Some(b',') => Some(scanner.pos),
+            Some(b']') => None,
+            Some(_) => return Err(Fault::Unexpected(scanner.pos, "expected `,` or `]`")),
+            None => return Err(Fault::End),
+        };
+        scanner.pos += 1;
+        if comma.is_none() {
+            return Ok(true);
+        }
+        match scanner.space() {
+            Some(b']') => {
+                scanner.pos += 1;
+                scanner.note_comma(comma);
+                Ok(true)
+            }
+            Some(_) => Ok(false),
+            None => Err(Fault::End),
+        }
+    }
+}

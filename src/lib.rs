@@ -1,0 +1,17 @@
+//! Where GPU training time goes, exactly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod attribute;
+#[cfg(feature = "cli")]
+pub mod cli;
+mod error;
+mod health;
+pub mod ingest;
+pub mod model;
+pub mod report;
+mod units;
+
+pub use error::{Error, ErrorKind, Result};
+pub use health::{Health, HealthCode, HealthEntry, Severity};
+pub use model::Trace;
+pub use units::{Ns, Span};

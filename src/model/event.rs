@@ -1,0 +1,259 @@
+//! The events of one trace, in columns, in file order.
+
+use super::{ActivityType, StrId, TrackId};
+use crate::units::Ns;
+
+/// An event, by its place in the file's event array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(pub(crate) u32);
+
+impl EventId {
+    /// Position in the columns.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The letter in `"ph"`, which the trace format calls "phase"; here *phase* means training phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ph(pub u8);
+
+impl Ph {
+    /// `X`: an event with a start and a length.
+    pub const COMPLETE: Self = Self(b'X');
+    /// `B`: start of an event.
+    pub const BEGIN: Self = Self(b'B');
+    /// `E`: end of an event.
+    pub const END: Self = Self(b'E');
+    /// `M`: name of a process or thread.
+    pub const METADATA: Self = Self(b'M');
+    /// `s`: start of a flow.
+    pub const FLOW_START: Self = Self(b's');
+    /// `f`: end of a flow.
+    pub const FLOW_END: Self = Self(b'f');
+    /// The key is missing, empty or no string.
+    pub const MISSING: Self = Self(0);
+
+    /// True for letters that the trace format defines.
+    pub fn is_known(self) -> bool {
+        b"XBEMsftiICbneSTpFPNODRcvV(),=a".contains(&self.0)
+    }
+}
+
+/// Facts about one event that are rare.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EventFlags(pub(crate) u8);
+
+impl EventFlags {
+    /// `ts` is there and a number of nanoseconds.
+    pub const HAS_TS: Self = Self(1);
+    /// `dur` is there and a number of nanoseconds, or was found by pairing `B` with `E`.
+    pub const HAS_DUR: Self = Self(2);
+    /// `args.finished` is `false`.
+    pub const UNFINISHED: Self = Self(4);
+    /// Left out of every sum and window: negative or absurd time, or a lost record.
+    pub const EXCLUDED: Self = Self(8);
+
+    /// True when every flag of `other` is set.
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Sets the flags of `other`.
+    pub fn set(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// Arguments of host operators and annotations that later stages use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpArgs {
+    /// `External id`; 0 when absent.
+    pub external: u64,
+    /// `Sequence number`; negative when absent.
+    pub sequence: i64,
+    /// `Fwd thread id`; 0 when absent.
+    pub fwd_thread: i64,
+    /// `Ev Idx` or `Profiler Event Index`; negative when absent.
+    pub index: i64,
+    /// `Input Dims` as text without white space; empty when absent.
+    pub dims: StrId,
+}
+
+/// Arguments of runtime and driver calls and of flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaunchArgs {
+    /// `correlation` of a call, `id` of a flow; 0 when absent.
+    pub correlation: u64,
+    /// `External id`; 0 when absent.
+    pub external: u64,
+}
+
+/// Arguments of device events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceArgs {
+    /// `correlation`; 0 when absent.
+    pub correlation: u64,
+    /// `External id`; 0 when absent.
+    pub external: u64,
+    /// `device` (peer copies: `inDevice`).
+    pub device: Option<i64>,
+    /// `stream`.
+    pub stream: Option<i64>,
+}
+
+/// The events of one trace.
+///
+/// All columns have one entry an element of the event array, in file order. Which side table an
+/// event has a row in follows from its [`ActivityType`]: device work in `device_args`, runtime and
+/// driver calls and flows in `launch_args`, everything else in `op_args` when it has such arguments.
+#[derive(Debug, Clone, Default)]
+pub struct EventTable {
+    pub(crate) ph: Vec<Ph>,
+    pub(crate) activity: Vec<ActivityType>,
+    pub(crate) flags: Vec<EventFlags>,
+    pub(crate) name: Vec<StrId>,
+    pub(crate) cat: Vec<StrId>,
+    pub(crate) track: Vec<TrackId>,
+    pub(crate) ts: Vec<i64>,
+    pub(crate) dur: Vec<i64>,
+    pub(crate) offset: Vec<u64>,
+    pub(crate) side: Vec<u32>,
+    pub(crate) op_args: Vec<OpArgs>,
+    pub(crate) launch_args: Vec<LaunchArgs>,
+    pub(crate) device_args: Vec<DeviceArgs>,
+}
+
+/// No row in a side table.
+pub(crate) const NO_SIDE: u32 = u32::MAX;
+
+impl EventTable {
+    /// Makes space for `additional` more events, without their arguments.
+    pub(crate) fn reserve(&mut self, additional: usize) {
+        self.ph.reserve(additional);
+        self.activity.reserve(additional);
+        self.flags.reserve(additional);
+        self.name.reserve(additional);
+        self.cat.reserve(additional);
+        self.track.reserve(additional);
+        self.ts.reserve(additional);
+        self.dur.reserve(additional);
+        self.offset.reserve(additional);
+        self.side.reserve(additional);
+    }
+
+    /// Takes back every event from number `len` on, without their arguments.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.ph.truncate(len);
+        self.activity.truncate(len);
+        self.flags.truncate(len);
+        self.name.truncate(len);
+        self.cat.truncate(len);
+        self.track.truncate(len);
+        self.ts.truncate(len);
+        self.dur.truncate(len);
+        self.offset.truncate(len);
+        self.side.truncate(len);
+    }
+
+    /// How many elements the event array has.
+    pub fn len(&self) -> usize {
+        self.ph.len()
+    }
+
+    /// True when the event array is empty.
+    pub fn is_empty(&self) -> bool {
+        self.ph.is_empty()
+    }
+
+    /// All events in file order.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "ingest refuses more than 2^32 - 2 events"
+    )]
+    pub fn ids(&self) -> impl Iterator<Item = EventId> + use<> {
+        (0..self.len() as u32).map(EventId)
+    }
+
+    /// The letter in `"ph"`.
+    pub fn ph(&self, id: EventId) -> Ph {
+        self.ph[id.index()]
+    }
+
+    /// The kind of event.
+    pub fn activity(&self, id: EventId) -> ActivityType {
+        self.activity[id.index()]
+    }
+
+    /// Rare facts.
+    pub fn flags(&self, id: EventId) -> EventFlags {
+        self.flags[id.index()]
+    }
+
+    /// The name.
+    pub fn name(&self, id: EventId) -> StrId {
+        self.name[id.index()]
+    }
+
+    /// The text of `cat`.
+    pub fn cat(&self, id: EventId) -> StrId {
+        self.cat[id.index()]
+    }
+
+    /// The (pid, tid) row.
+    pub fn track(&self, id: EventId) -> TrackId {
+        self.track[id.index()]
+    }
+
+    /// `ts` in nanoseconds as in the file (without the base time).
+    pub fn ts(&self, id: EventId) -> Option<Ns> {
+        self.flags(id)
+            .has(EventFlags::HAS_TS)
+            .then(|| Ns(self.ts[id.index()]))
+    }
+
+    /// `dur` in nanoseconds.
+    pub fn dur(&self, id: EventId) -> Option<Ns> {
+        self.flags(id)
+            .has(EventFlags::HAS_DUR)
+            .then(|| Ns(self.dur[id.index()]))
+    }
+
+    /// Byte offset of the event in the decompressed content.
+    pub fn offset(&self, id: EventId) -> u64 {
+        self.offset[id.index()]
+    }
+
+    /// Arguments of an operator or annotation, when it has any.
+    pub fn op_args(&self, id: EventId) -> Option<&OpArgs> {
+        if self.activity(id).is_device_work() || self.activity(id).has_launch_args() {
+            return None;
+        }
+        self.op_args.get(self.side[id.index()] as usize)
+    }
+
+    /// Arguments of a runtime or driver call or of a flow.
+    pub fn launch_args(&self, id: EventId) -> Option<&LaunchArgs> {
+        if !self.activity(id).has_launch_args() {
+            return None;
+        }
+        self.launch_args.get(self.side[id.index()] as usize)
+    }
+
+    /// Arguments of device work.
+    pub fn device_args(&self, id: EventId) -> Option<&DeviceArgs> {
+        if !self.activity(id).is_device_work() {
+            return None;
+        }
+        self.device_args.get(self.side[id.index()] as usize)
+    }
+
+    /// True for an event with a usable start and length: `X`, or `B` paired with its `E`.
+    pub fn is_complete(&self, id: EventId) -> bool {
+        let flags = self.flags(id);
+        matches!(self.ph(id), Ph::COMPLETE | Ph::BEGIN)
+            && flags.has(EventFlags::HAS_TS)
+            && flags.has(EventFlags::HAS_DUR)
+            && !flags.has(EventFlags::EXCLUDED)
+    }
+}

@@ -1,0 +1,18 @@
+//! What a trace is: columns of events, interned names, tracks, metadata.
+//!
+//! Built by [`crate::ingest`]; every later stage only reads it.
+
+mod activity;
+mod event;
+mod metadata;
+mod strings;
+mod trace;
+mod track;
+
+pub use activity::ActivityType;
+pub(crate) use event::NO_SIDE;
+pub use event::{DeviceArgs, EventFlags, EventId, EventTable, LaunchArgs, OpArgs, Ph};
+pub use metadata::{DeviceProperties, DistributedInfo, Metadata};
+pub use strings::{StrId, Strings};
+pub use trace::Trace;
+pub use track::{Ident, Track, TrackId, Tracks};

@@ -1,0 +1,167 @@
+//! Interned strings of one trace.
+
+use std::hash::{BuildHasher, BuildHasherDefault};
+
+use rustc_hash::FxHasher;
+
+/// A string of one trace, by its number in [`Strings`]. Numbers depend on the order of reading
+/// and never reach output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StrId(pub(crate) u32);
+
+impl StrId {
+    /// The empty string; also stands for an absent one.
+    pub const EMPTY: Self = Self(0);
+
+    /// Position in tables with one entry a string.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// True for the empty string.
+    pub fn is_empty(self) -> bool {
+        self == Self::EMPTY
+    }
+}
+
+/// Every distinct string of one trace, once.
+#[derive(Debug, Clone)]
+pub struct Strings {
+    text: String,
+    ends: Vec<usize>,
+    /// Open addressing over string numbers; `u32::MAX` is an empty place.
+    places: Vec<u32>,
+    hashes: Vec<u32>,
+}
+
+impl Default for Strings {
+    fn default() -> Self {
+        let mut strings = Self {
+            text: String::new(),
+            ends: Vec::new(),
+            places: vec![u32::MAX; 64],
+            hashes: Vec::new(),
+        };
+        strings.intern("");
+        strings
+    }
+}
+
+impl Strings {
+    /// The number of `text`, which is added when new.
+    ///
+    /// # Panics
+    /// After 2³² − 1 distinct strings, which a file of less than 4 GiB of names cannot hold.
+    pub fn intern(&mut self, text: &str) -> StrId {
+        let hash = hash_of(text.as_bytes());
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let id = self.places[place];
+            if id == u32::MAX {
+                break;
+            }
+            if self.hashes[id as usize] == hash && self.get(StrId(id)) == text {
+                return StrId(id);
+            }
+            place = (place + 1) & mask;
+        }
+        let id = u32::try_from(self.ends.len()).expect("fewer than 2^32 distinct strings");
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
+        self.hashes.push(hash);
+        self.places[place] = id;
+        if self.ends.len() * 2 > self.places.len() {
+            self.grow();
+        }
+        StrId(id)
+    }
+
+    fn grow(&mut self) {
+        let len = self.places.len() * 2;
+        let mask = len - 1;
+        let mut places = vec![u32::MAX; len];
+        for (id, hash) in (0u32..).zip(&self.hashes) {
+            let mut place = *hash as usize & mask;
+            while places[place] != u32::MAX {
+                place = (place + 1) & mask;
+            }
+            places[place] = id;
+        }
+        self.places = places;
+    }
+
+    /// The number of `text`, if it occurs.
+    pub fn find(&self, text: &str) -> Option<StrId> {
+        let hash = hash_of(text.as_bytes());
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let id = self.places[place];
+            if id == u32::MAX {
+                return None;
+            }
+            if self.hashes[id as usize] == hash && self.get(StrId(id)) == text {
+                return Some(StrId(id));
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// The text of `id`.
+    pub fn get(&self, id: StrId) -> &str {
+        let start = if id.0 == 0 {
+            0
+        } else {
+            self.ends[id.index() - 1]
+        };
+        &self.text[start..self.ends[id.index()]]
+    }
+
+    /// How many distinct strings there are, the empty one included.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Never true: the empty string is always there.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// All strings with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (StrId, &str)> {
+        (0u32..)
+            .take(self.ends.len())
+            .map(|id| (StrId(id), self.get(StrId(id))))
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a hash: the high half is folded in"
+)]
+fn hash_of(bytes: &[u8]) -> u32 {
+    let hash = BuildHasherDefault::<FxHasher>::default().hash_one(bytes);
+    (hash ^ (hash >> 32)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_keeps_its_number_and_text() {
+        let mut strings = Strings::default();
+        let ids: Vec<StrId> = (0..1000)
+            .map(|n| strings.intern(&format!("name {n}")))
+            .collect();
+        for (n, id) in ids.iter().enumerate() {
+            assert_eq!(strings.get(*id), format!("name {n}"));
+            assert_eq!(strings.find(&format!("name {n}")), Some(*id));
+            assert_eq!(strings.intern(&format!("name {n}")), *id);
+        }
+        assert_eq!(strings.find("other"), None);
+        assert_eq!(strings.intern(""), StrId::EMPTY);
+        assert_eq!(strings.len(), 1001);
+    }
+}

@@ -1,0 +1,81 @@
+//! What files, ranks and devices are called in a report.
+
+use std::path::Path;
+
+use super::super::number::count;
+use crate::attribute::{Attribution, DeviceResult, RankResult};
+
+/// The rank of a file, else its name; with whatever tells it from others of its rank.
+pub(super) fn rank(attribution: &Attribution, file: &RankResult) -> String {
+    let path = Path::new(&attribution.inputs[file.input].path);
+    let name = path
+        .file_name()
+        .map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
+    let Some(rank) = file.rank else {
+        return name.into_owned();
+    };
+    let mut others = attribution.runs[file.run]
+        .ranks
+        .iter()
+        .map(|other| &attribution.ranks[*other])
+        .filter(|other| other.rank == file.rank && other.input != file.input)
+        .peekable();
+    if others.peek().is_none() {
+        format!("rank {rank}")
+    } else if others.all(|other| other.window != file.window) {
+        format!("rank {rank} window {}", file.window)
+    } else {
+        format!("rank {rank} ({name})")
+    }
+}
+
+/// A device of a file.
+pub(super) fn device(device: &DeviceResult) -> String {
+    format!("device {}", device.device)
+}
+
+/// `1 step`, `2 steps`.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number))
+}
+
+/// Numbers as ranges: `0-3, 7`.
+pub(super) fn ranges(sorted: &[i64]) -> String {
+    let parts: Vec<String> = sorted
+        .chunk_by(|a, b| a.checked_add(1) == Some(*b))
+        .filter_map(|run| match run {
+            [] => None,
+            [only] => Some(only.to_string()),
+            [first, .., last] => Some(format!("{first}-{last}")),
+        })
+        .collect();
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn ranks_in_a_row_are_one_range() {
+        assert_eq!(ranges(&[0, 1, 2, 3, 7, 9, 10]), "0-3, 7, 9-10");
+        assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn files_of_one_rank_are_told_apart() {
+        let mut attribution = sample::two_ranks();
+        assert_eq!(rank(&attribution, &attribution.ranks[1]), "rank 1");
+        attribution.ranks[1].rank = Some(0);
+        assert_eq!(
+            rank(&attribution, &attribution.ranks[1]),
+            "rank 0 (rank-1.json)"
+        );
+        attribution.ranks[1].window = 1;
+        assert_eq!(rank(&attribution, &attribution.ranks[1]), "rank 0 window 1");
+        attribution.ranks[1].rank = None;
+        assert_eq!(rank(&attribution, &attribution.ranks[1]), "rank-1.json");
+    }
+}

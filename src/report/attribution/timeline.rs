@@ -1,0 +1,142 @@
+//! Device timelines, added over devices, and their table.
+
+use super::super::document::{Column, Row, Table, Value};
+use super::label::counted;
+use crate::attribute::{Attribution, Bucket, DeviceResult, RunResult, Timeline};
+use crate::units::Ns;
+
+/// Windows of devices, added up.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Windows {
+    /// How many.
+    pub(super) count: u64,
+    /// Their times, added; start and end mean nothing.
+    pub(super) sum: Timeline,
+}
+
+impl Windows {
+    /// The whole capture of every device of `run`; `None` without device work.
+    pub(super) fn of_captures(attribution: &Attribution, run: &RunResult) -> Option<Self> {
+        Self::added(devices(attribution, run).map(|device| &device.timeline))
+    }
+
+    /// The steps of every device of `run` that step times are about.
+    pub(super) fn of_steps(attribution: &Attribution, run: &RunResult) -> Option<Self> {
+        let partial = run.step_time?.partial;
+        let steps = devices(attribution, run).flat_map(|device| &device.steps);
+        Self::added(
+            steps
+                .filter(|step| partial || !step.partial)
+                .map(|step| &step.timeline),
+        )
+    }
+
+    /// Lower median, shortest and longest of the steps of every device of `run`.
+    pub(super) fn spread_of_steps(
+        attribution: &Attribution,
+        run: &RunResult,
+    ) -> Option<(Ns, Ns, Ns)> {
+        let partial = run.step_time?.partial;
+        let steps = devices(attribution, run).flat_map(|device| &device.steps);
+        let mut times: Vec<Ns> = steps
+            .filter(|step| partial || !step.partial)
+            .map(|step| step.timeline.window_ns)
+            .collect();
+        times.sort_unstable();
+        let median = *times.get(times.len().checked_sub(1)? / 2)?;
+        Some((median, *times.first()?, *times.last()?))
+    }
+
+    fn added<'a>(timelines: impl Iterator<Item = &'a Timeline>) -> Option<Self> {
+        let mut windows = Self::default();
+        for timeline in timelines {
+            windows.add(timeline);
+        }
+        (windows.sum.window_ns > Ns::ZERO).then_some(windows)
+    }
+
+    fn add(&mut self, other: &Timeline) {
+        let sum = &mut self.sum;
+        self.count += 1;
+        sum.window_ns += other.window_ns;
+        sum.compute_ns += other.compute_ns;
+        sum.communication_ns += other.communication_ns;
+        sum.overlap_ns += other.overlap_ns;
+        sum.exposed_communication_ns += other.exposed_communication_ns;
+        sum.exposed_memcpy_ns += other.exposed_memcpy_ns;
+        sum.exposed_memset_ns += other.exposed_memset_ns;
+        sum.idle_ns += other.idle_ns;
+        for (ours, theirs) in sum.phases.iter_mut().zip(other.phases) {
+            *ours += theirs;
+        }
+    }
+
+    /// Time in which work of `bucket` holds the device.
+    pub(super) fn phase(&self, bucket: Bucket) -> Ns {
+        self.sum.phases[bucket.index()]
+    }
+}
+
+/// Every device with work in `run`.
+pub(super) fn devices<'a>(
+    attribution: &'a Attribution,
+    run: &'a RunResult,
+) -> impl Iterator<Item = &'a DeviceResult> {
+    run.ranks
+        .iter()
+        .flat_map(|rank| &attribution.ranks[*rank].devices)
+}
+
+/// What devices did, instant by instant: in their steps and over the whole capture.
+pub(super) fn table(attribution: &Attribution, run: &RunResult) -> Option<Table> {
+    let capture = Windows::of_captures(attribution, run)?;
+    let steps = Windows::of_steps(attribution, run);
+    let devices = devices(attribution, run).count() as u64;
+    let mut columns = vec![Column::text("")];
+    let mut windows = Vec::new();
+    if let Some(steps) = steps {
+        let noun = if devices > 1 { "device step" } else { "step" };
+        columns.extend([Column::ms(counted(steps.count, noun)), Column::percent("")]);
+        windows.push(steps);
+    }
+    let name = if devices > 1 {
+        counted(devices, "capture")
+    } else {
+        "capture".to_owned()
+    };
+    columns.extend([Column::ms(name), Column::percent("")]);
+    windows.push(capture);
+    let parts: [(&str, fn(&Timeline) -> Ns, bool); 5] = [
+        ("compute", |line| line.compute_ns, true),
+        (
+            "exposed communication",
+            |line| line.exposed_communication_ns,
+            false,
+        ),
+        ("exposed copies", |line| line.exposed_memcpy_ns, false),
+        ("exposed fills", |line| line.exposed_memset_ns, false),
+        ("idle", |line| line.idle_ns, true),
+    ];
+    let row = |name: &str, time: fn(&Timeline) -> Ns| {
+        let mut cells = vec![Value::text(name)];
+        for window in &windows {
+            let time = time(&window.sum);
+            cells.extend([Value::Ns(time), Value::share(time, window.sum.window_ns)]);
+        }
+        cells
+    };
+    let mut rows: Vec<Row> = parts
+        .into_iter()
+        .filter(|(_, time, always)| {
+            *always || windows.iter().any(|window| time(&window.sum) != Ns::ZERO)
+        })
+        .map(|(name, time, _)| Row::new(row(name, time)))
+        .collect();
+    rows.push(Row::total(row("window", |line| line.window_ns)));
+    Some(Table {
+        caption: "Device timeline, each instant counted once".to_owned(),
+        keys: 1,
+        columns,
+        rows,
+    })
+}

@@ -1,0 +1,153 @@
+//! The sentence a report starts with: where the step goes.
+
+use super::super::number::{ms, percent, percent_change};
+use super::label::counted;
+use super::timeline::{Windows, devices};
+use crate::attribute::{Attribution, Bucket, Phase, RunResult, StepTime};
+use crate::units::Ns;
+
+/// The sentence for the whole attribution.
+pub(super) fn lead(attribution: &Attribution) -> String {
+    match attribution.runs.as_slice() {
+        [] => "no runs".to_owned(),
+        [run] => of_run(attribution, run),
+        [base, others @ ..] => comparison(base, others),
+    }
+}
+
+/// The sentence for one run.
+pub(super) fn of_run(attribution: &Attribution, run: &RunResult) -> String {
+    let head = run
+        .step_time
+        .map(|time| steps(time, run.ranks.len() as u64));
+    let step_windows = Windows::of_steps(attribution, run);
+    if let Some(windows) = step_windows.or_else(|| Windows::of_captures(attribution, run)) {
+        let whole = if step_windows.is_some() {
+            "of the step"
+        } else {
+            "of the device window"
+        };
+        let head = head.unwrap_or_else(|| match devices(attribution, run).count() as u64 {
+            1 => format!("no steps, device window {} ms", ms(windows.sum.window_ns)),
+            many => format!(
+                "no steps, {} with {} ms of device windows",
+                counted(many, "device"),
+                ms(windows.sum.window_ns)
+            ),
+        });
+        return format!("{head}: {}", device_shares(&windows, whole));
+    }
+    let head = head.unwrap_or_else(|| "no steps".to_owned());
+    match host_shares(run) {
+        Some(shares) => format!("{head}: {shares} of host operator time; no device work"),
+        None => format!("{head}: no device work and no host operators"),
+    }
+}
+
+fn steps(time: StepTime, ranks: u64) -> String {
+    let steps = counted(
+        time.steps,
+        if time.partial {
+            "step (partial ones too)"
+        } else {
+            "step"
+        },
+    );
+    let steps = steps.replace("step (partial ones too)s", "steps (partial ones too)");
+    if ranks > 1 {
+        format!("{steps} on {ranks} ranks, median {} ms", ms(time.median_ns))
+    } else {
+        format!("{steps}, median {} ms", ms(time.median_ns))
+    }
+}
+
+/// `forward 31.2 %, …, idle 5.0 %`, without what is zero.
+fn device_shares(windows: &Windows, whole: &str) -> String {
+    let window = windows.sum.window_ns;
+    let share = |time: Ns| percent(time.ratio(window).unwrap_or(0.0));
+    let mut parts: Vec<String> = Bucket::ALL
+        .into_iter()
+        .filter(|bucket| windows.phase(*bucket) > Ns::ZERO)
+        .map(|bucket| format!("{} {} %", bucket.as_str(), share(windows.phase(bucket))))
+        .collect();
+    parts.push(format!("idle {} %", share(windows.sum.idle_ns)));
+    let mut sentence = format!("{} {whole}", parts.join(", "));
+    if windows.sum.exposed_communication_ns > Ns::ZERO {
+        let exposed = share(windows.sum.exposed_communication_ns);
+        sentence.push_str(&format!("; exposed communication {exposed} %"));
+    }
+    sentence
+}
+
+fn host_shares(run: &RunResult) -> Option<String> {
+    let total: Ns = run.host_phases.values().map(|phase| phase.self_ns).sum();
+    let shares: Vec<String> = Phase::ALL
+        .into_iter()
+        .filter_map(|phase| {
+            let time = run.host_phases.get(&phase)?.self_ns;
+            let share = time.ratio(total)?;
+            (time > Ns::ZERO).then(|| format!("{phase} {} %", percent(share)))
+        })
+        .collect();
+    (!shares.is_empty()).then(|| shares.join(", "))
+}
+
+/// How the step times of runs compare.
+fn comparison(base: &RunResult, others: &[RunResult]) -> String {
+    let count = counted(others.len() as u64 + 1, "run");
+    let Some(base_time) = base.step_time else {
+        return format!(
+            "{count}; {} has no steps to compare step times with",
+            base.name
+        );
+    };
+    let others: Vec<String> = others
+        .iter()
+        .map(|run| match run.step_time {
+            Some(time) => {
+                let change = (time.median_ns - base_time.median_ns).ratio(base_time.median_ns);
+                let change = percent_change(change.unwrap_or(f64::NAN));
+                format!("{} {} ms ({change} %)", run.name, ms(time.median_ns))
+            }
+            None => format!("{} has no steps", run.name),
+        })
+        .collect();
+    format!(
+        "{count}, median step: {} {} ms, {}",
+        base.name,
+        ms(base_time.median_ns),
+        others.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn the_verdict_says_where_the_step_goes() {
+        assert_eq!(
+            lead(&sample::one_rank()),
+            "2 steps, median 10.000 ms: forward 30.0 %, backward 40.0 %, recompute 10.0 %, \
+             other 5.0 %, idle 15.0 % of the step; exposed communication 5.0 %"
+        );
+    }
+
+    #[test]
+    fn without_device_work_the_host_answers() {
+        assert_eq!(
+            lead(&sample::host_only()),
+            "1 step, median 10.000 ms: forward 25.0 %, backward 75.0 % of host operator time; \
+             no device work"
+        );
+    }
+
+    #[test]
+    fn runs_are_compared_with_the_first() {
+        assert_eq!(
+            lead(&sample::two_runs()),
+            "2 runs, median step: baseline 10.000 ms, ckpt 12.500 ms (+25.0 %)"
+        );
+    }
+}

@@ -1,0 +1,17 @@
+//! Shows results: as a [`Document`] in text or Markdown, as tidy rows in CSV, as JSON.
+//!
+//! A result becomes a document or a table whose numbers are final; renderers lay those out, make
+//! names from traces safe to show, and compute nothing.
+
+mod attribution;
+pub mod csv;
+mod document;
+pub mod json;
+pub mod markdown;
+mod name;
+mod number;
+pub mod text;
+
+pub use attribution::{AttributionView, By, attribution_document, attribution_rows};
+pub use document::{Align, Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
+pub(crate) use name::visible;

@@ -1,0 +1,163 @@
+//! The one display form of numbers in reports for people.
+//!
+//! Thousands are separated by commas. Zero is written `0`; a value that is not zero but would be
+//! rounded to it is written `<0.001`, so that a zero in a report is exact.
+
+use super::document::Value;
+use crate::units::Ns;
+
+/// Any value that is no text; units are the column's.
+pub(crate) fn spelled(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.clone(),
+        Value::Ns(time) => ms(*time),
+        Value::NsChange(time) => ms_change(*time),
+        Value::Count(value) => count(*value),
+        Value::Percent(ratio) => percent(*ratio),
+        Value::PercentChange(ratio) => percent_change(*ratio),
+        Value::Missing => "—".to_owned(),
+        Value::NotApplicable => "n/a".to_owned(),
+        Value::Blank => String::new(),
+    }
+}
+
+/// A time in milliseconds with three decimals, without its unit.
+pub(crate) fn ms(time: Ns) -> String {
+    match time.0 {
+        0 => "0".to_owned(),
+        1..=500 => "<0.001".to_owned(),
+        -500..=-1 => ">-0.001".to_owned(),
+        ns => thousandths(ns),
+    }
+}
+
+/// A difference of times in milliseconds, always with its sign.
+pub(crate) fn ms_change(time: Ns) -> String {
+    match time.0 {
+        0 => "0".to_owned(),
+        ns if ns > 0 => format!("+{}", thousandths(ns)),
+        ns => {
+            let text = thousandths(ns);
+            if text.starts_with('-') {
+                text
+            } else {
+                format!("-{text}")
+            }
+        }
+    }
+}
+
+/// A number of things.
+pub(crate) fn count(value: u64) -> String {
+    grouped(&value.to_string())
+}
+
+/// A ratio in percent with one decimal, without its sign `%`.
+pub(crate) fn percent(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    if !value.is_finite() {
+        "n/a".to_owned()
+    } else if ratio == 0.0 {
+        "0".to_owned()
+    } else if value > 0.0 && value < 0.05 {
+        "<0.1".to_owned()
+    } else if ratio < 1.0 && value >= 99.95 {
+        ">99.9".to_owned()
+    } else {
+        grouped(&format!("{value:.1}"))
+    }
+}
+
+/// A relative difference in percent, always with its sign.
+pub(crate) fn percent_change(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    if !value.is_finite() {
+        "n/a".to_owned()
+    } else if ratio == 0.0 {
+        "0".to_owned()
+    } else {
+        let sign = if value > 0.0 { "+" } else { "-" };
+        format!("{sign}{}", grouped(&format!("{:.1}", value.abs())))
+    }
+}
+
+/// Nanoseconds as milliseconds with three decimals; halves round to even.
+fn thousandths(ns: i64) -> String {
+    let size = ns.unsigned_abs();
+    let (whole, rest) = (size / 1000, size % 1000);
+    let micros = whole + u64::from(rest > 500 || (rest == 500 && whole % 2 == 1));
+    let sign = if ns < 0 && micros > 0 { "-" } else { "" };
+    format!("{sign}{}.{:03}", count(micros / 1000), micros % 1000)
+}
+
+/// Puts a comma before every third digit of the whole part.
+fn grouped(number: &str) -> String {
+    let (sign, digits) = number
+        .strip_prefix('-')
+        .map_or(("", number), |rest| ("-", rest));
+    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let mut out = String::with_capacity(number.len() + whole.len() / 3);
+    out.push_str(sign);
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milliseconds_have_three_decimals_and_exact_zeros() {
+        for (ns, text) in [
+            (0, "0"),
+            (1, "<0.001"),
+            (499, "<0.001"),
+            (500, "<0.001"),
+            (501, "0.001"),
+            (1_500, "0.002"),
+            (2_500, "0.002"),
+            (4_209_958, "4.210"),
+            (1_234_567_890_123, "1,234,567.890"),
+            (-1_000_000, "-1.000"),
+            (-1, ">-0.001"),
+            (i64::MIN, "-9,223,372,036,854.776"),
+        ] {
+            assert_eq!(ms(Ns(ns)), text, "{ns}");
+        }
+    }
+
+    #[test]
+    fn changes_carry_their_sign() {
+        assert_eq!(ms_change(Ns(1_500_000)), "+1.500");
+        assert_eq!(ms_change(Ns(-1_500_000)), "-1.500");
+        assert_eq!(ms_change(Ns(-3)), "-0.000");
+        assert_eq!(ms_change(Ns(0)), "0");
+        assert_eq!(percent_change(0.123), "+12.3");
+        assert_eq!(percent_change(-0.0001), "-0.0");
+        assert_eq!(percent_change(f64::NAN), "n/a");
+    }
+
+    #[test]
+    fn percentages_never_round_to_nothing_or_everything() {
+        assert_eq!(percent(0.0), "0");
+        assert_eq!(percent(0.0004), "<0.1");
+        assert_eq!(percent(0.312), "31.2");
+        assert_eq!(percent(0.9999), ">99.9");
+        assert_eq!(percent(1.0), "100.0");
+        assert_eq!(percent(25.5), "2,550.0");
+        assert_eq!(percent(f64::INFINITY), "n/a");
+    }
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        assert_eq!(count(999), "999");
+        assert_eq!(count(3_653), "3,653");
+        assert_eq!(count(1_234_567), "1,234,567");
+    }
+}

@@ -1,0 +1,89 @@
+//! Integer nanoseconds and half-open spans of them.
+
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+
+use serde::Serialize;
+
+/// A time or a length of time in integer nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Ns(pub i64);
+
+impl Ns {
+    /// Zero nanoseconds.
+    pub const ZERO: Self = Self(0);
+
+    /// This time in milliseconds, for display only.
+    pub fn as_ms(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// `self / whole`, or `None` when `whole` is zero. For display only.
+    pub fn ratio(self, whole: Self) -> Option<f64> {
+        (whole.0 != 0).then(|| self.0 as f64 / whole.0 as f64)
+    }
+}
+
+impl Add for Ns {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl Sub for Ns {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl AddAssign for Ns {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl SubAssign for Ns {
+    fn sub_assign(&mut self, other: Self) {
+        self.0 -= other.0;
+    }
+}
+
+impl Sum for Ns {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        iter.fold(Self::ZERO, Add::add)
+    }
+}
+
+/// A half-open span of time `[start, end)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// First instant inside.
+    pub start: Ns,
+    /// First instant after.
+    pub end: Ns,
+}
+
+impl Span {
+    /// The span `[start, end)`.
+    pub fn new(start: Ns, end: Ns) -> Self {
+        Self { start, end }
+    }
+
+    /// `end - start`.
+    pub fn len(self) -> Ns {
+        self.end - self.start
+    }
+
+    /// True when no instant is inside.
+    pub fn is_empty(self) -> bool {
+        self.end <= self.start
+    }
+
+    /// True when `start <= at < end`.
+    pub fn contains(self, at: Ns) -> bool {
+        self.start <= at && at < self.end
+    }
+}
