@@ -1,0 +1,110 @@
+//! What the tests share: paths, the corpus, comparisons, and an independent reader.
+
+pub(crate) mod answer;
+pub(crate) mod builder;
+pub(crate) mod corpus;
+pub(crate) mod laws;
+pub(crate) mod reference;
+pub(crate) mod seeded;
+
+use std::path::{Path, PathBuf};
+
+/// A path in the package.
+pub(crate) fn package(relative: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
+}
+
+/// Every file under `folder`, in order of path.
+pub(crate) fn files_under(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder)
+            .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        for entry in entries {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The sub-folders of `folder`, in order of name.
+pub(crate) fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    folders.sort();
+    folders
+}
+
+/// The content of `path`, decompressed when it is gzip.
+pub(crate) fn content(path: &Path) -> Vec<u8> {
+    use std::io::Read;
+    let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return bytes;
+    }
+    let mut plain = Vec::new();
+    flate2::read::MultiGzDecoder::new(bytes.as_slice())
+        .read_to_end(&mut plain)
+        .unwrap();
+    plain
+}
+
+/// `bytes` as gzip.
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// `json` without white space between its tokens; digits and escapes stay as they are.
+pub(crate) fn minify(json: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len());
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in json {
+        if in_string {
+            out.push(*byte);
+            in_string = escaped || *byte != b'"';
+            escaped = !escaped && *byte == b'\\';
+        } else if !byte.is_ascii_whitespace() {
+            out.push(*byte);
+            in_string = *byte == b'"';
+        }
+    }
+    out
+}
+
+/// Compares `got` with the file at `path`, or writes it there when `TRACEKIT_BLESS=1` is set.
+pub(crate) fn bless_or_compare(path: &Path, got: &str) {
+    if std::env::var_os("TRACEKIT_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(path, got).unwrap();
+        return;
+    }
+    let want = std::fs::read_to_string(path).unwrap_or_default();
+    if want == got {
+        return;
+    }
+    let changed = want
+        .lines()
+        .zip(got.lines())
+        .position(|(want, got)| want != got);
+    let line = changed.unwrap_or_else(|| want.lines().count().min(got.lines().count()));
+    panic!(
+        "{} differs from line {} on:\n  want: {}\n  got:  {}\nif the new text is right, run the test with \
+         TRACEKIT_BLESS=1 to write it there; all of it:\n{got}",
+        path.display(),
+        line + 1,
+        want.lines().nth(line).unwrap_or("(nothing)"),
+        got.lines().nth(line).unwrap_or("(nothing)"),
+    );
+}
