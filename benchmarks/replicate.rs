@@ -361,7 +361,7 @@ fn write_event(
         let value = hole.value + copy * strides[&slot(hole.kind)];
         match hole.kind {
             Kind::Time { decimals: true } => {
-                write!(output, "{}.{:03}", value / 1000, value % 1000)?
+                write!(output, "{}.{:03}", value / 1000, value % 1000)?;
             }
             Kind::Time { decimals: false } => write!(output, "{}", value / 1000)?,
             _ => write!(output, "{value}")?,

@@ -6,6 +6,9 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 use serde::Serialize;
 
 /// A time or a length of time in integer nanoseconds.
+///
+/// Sums and differences saturate: a file can hold enough week-long events for their sum to leave
+/// 64 bits, and that must neither wrap nor stop the program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Ns(pub i64);
@@ -28,26 +31,26 @@ impl Ns {
 impl Add for Ns {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
+        Self(self.0.saturating_add(other.0))
     }
 }
 
 impl Sub for Ns {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
-        Self(self.0 - other.0)
+        Self(self.0.saturating_sub(other.0))
     }
 }
 
 impl AddAssign for Ns {
     fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 
 impl SubAssign for Ns {
     fn sub_assign(&mut self, other: Self) {
-        self.0 -= other.0;
+        *self = *self - other;
     }
 }
 

@@ -151,8 +151,10 @@ fn attributed(args: &Args) -> Result<Attribution> {
         Evidence::Sequence => RecomputeEvidence::Sequence,
     };
     options.top = args.top.unwrap_or(options.top);
-    let mut ingest = IngestOptions::default();
-    ingest.mmap = !args.input.no_mmap;
+    let ingest = IngestOptions {
+        mmap: !args.input.no_mmap,
+        ..IngestOptions::default()
+    };
     let request = Request {
         paths: &args.input.paths,
         ingest,

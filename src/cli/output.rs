@@ -1,6 +1,5 @@
 //! Where results and messages go: standard output or a file, and standard error.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -23,8 +22,8 @@ pub(super) fn say(message: &str) {
 pub(super) enum Target {
     /// Standard output.
     Stdout,
-    /// A file that is replaced as a whole.
-    File(PathBuf),
+    /// A file that is replaced as a whole, under its own name and as given.
+    File { path: PathBuf, given: PathBuf },
     /// A pipe or device, written as it is.
     Stream(PathBuf),
 }
@@ -45,7 +44,7 @@ impl Target {
             // A link stays a link: what it points to is replaced.
             Ok(_) => {
                 let file = fs::canonicalize(path).map_err(|error| Error::io(path, error))?;
-                return Self::probed(file);
+                return Self::probed(file, path);
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::io(path, error));
@@ -55,50 +54,55 @@ impl Target {
         if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             return refused("is a directory, not a file to write to");
         }
-        Self::probed(path.to_owned())
+        Self::probed(path.to_owned(), path)
     }
 
     /// Finds out before any work whether the file can be written.
-    fn probed(path: PathBuf) -> Result<Self> {
-        let (temporary, _) = temporary(&path)?;
-        fs::remove_file(&temporary).map_err(|error| Error::io(&path, error))?;
-        Ok(Self::File(path))
+    fn probed(path: PathBuf, given: &Path) -> Result<Self> {
+        let failed = |error| Error::io(given, error);
+        let (temporary, _) = temporary(&path).map_err(failed)?;
+        fs::remove_file(&temporary).map_err(failed)?;
+        Ok(Self::File {
+            path,
+            given: given.to_owned(),
+        })
     }
 
     /// Fails when the target is one of `inputs`, which would be lost.
     pub(super) fn check_inputs<'a>(&self, inputs: impl Iterator<Item = &'a Path>) -> Result<()> {
-        let Self::File(target) = self else {
+        let Self::File { path, given } = self else {
             return Ok(());
         };
         let mut inputs = inputs;
-        if inputs.any(|input| is_same_file(input, target)) {
+        if inputs.any(|input| is_same_file(input, path)) {
             let message = "is an input and is not overwritten";
-            return Err(Error::new(ErrorKind::Usage, message).in_file(target));
+            return Err(Error::new(ErrorKind::Usage, message).in_file(given));
         }
         Ok(())
     }
 
     /// Writes a whole result. A reader that went away is no failure.
     pub(super) fn write(&self, result: &str) -> Result<()> {
-        let written = match self {
+        let (name, written) = match self {
             Self::Stdout => {
                 let mut stdout = io::stdout().lock();
                 let written = stdout
                     .write_all(result.as_bytes())
                     .and_then(|()| stdout.flush());
-                written.map_err(|error| (Path::new("standard output"), error))
+                (Path::new("standard output"), written)
             }
             Self::Stream(path) => {
                 let opened = OpenOptions::new().write(true).open(path);
-                opened
-                    .and_then(|mut stream| stream.write_all(result.as_bytes()))
-                    .map_err(|error| (path.as_path(), error))
+                (
+                    path.as_path(),
+                    opened.and_then(|mut stream| stream.write_all(result.as_bytes())),
+                )
             }
-            Self::File(path) => return replace(path, result),
+            Self::File { path, given } => (given.as_path(), replace(path, result)),
         };
         match written {
-            Err((_, error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            Err((path, error)) => Err(Error::io(path, error)),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) => Err(Error::io(name, error)),
             Ok(()) => Ok(()),
         }
     }
@@ -120,7 +124,7 @@ impl Target {
 }
 
 /// Puts `result` in the place of `path` in one step.
-fn replace(path: &Path, result: &str) -> Result<()> {
+fn replace(path: &Path, result: &str) -> io::Result<()> {
     let (temporary, mut file) = temporary(path)?;
     let written = file
         .write_all(result.as_bytes())
@@ -129,26 +133,24 @@ fn replace(path: &Path, result: &str) -> Result<()> {
             Err(_) => Ok(()),
         })
         .and_then(|()| fs::rename(&temporary, path));
-    written.map_err(|error| {
+    if written.is_err() {
         // The failure to tell is the first one.
         let _ = fs::remove_file(&temporary);
-        Error::io(path, error)
-    })
+    }
+    written
 }
 
 /// A new file beside `path`, on the same file system.
-fn temporary(path: &Path) -> Result<(PathBuf, File)> {
+fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
     let process = std::process::id();
     let mut number = 0_u32;
     loop {
-        let name = OsString::from(format!(".tracekit-{process}-{number}.tmp"));
-        let temporary = path.with_file_name(name);
+        let temporary = path.with_file_name(format!(".tracekit-{process}-{number}.tmp"));
         match File::create_new(&temporary) {
-            Ok(file) => return Ok((temporary, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1_000 => {
                 number += 1;
             }
-            Err(error) => return Err(Error::io(path, error)),
+            created => return Ok((temporary, created?)),
         }
     }
 }

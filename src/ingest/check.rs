@@ -76,3 +76,66 @@ fn exclude(events: &mut EventTable, strings: &Strings, id: EventId, health: &mut
         strings.get(events.name(id)),
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Trace;
+    use crate::ingest::IngestOptions;
+
+    fn trace(content: &str) -> Trace {
+        Trace::from_bytes(content.as_bytes(), &IngestOptions::default()).expect("a trace")
+    }
+
+    fn excluded(trace: &Trace) -> Vec<bool> {
+        let events = &trace.events;
+        events
+            .ids()
+            .map(|id| events.flags(id).has(EventFlags::EXCLUDED))
+            .collect()
+    }
+
+    #[test]
+    fn an_event_days_away_from_the_others_is_excluded() {
+        let day = 24_u64 * 3600 * 1_000_000;
+        let far = trace(&format!(
+            r#"[{{"ph":"X","ts":{},"dur":1}},{{"ph":"X","ts":5,"dur":1}},
+                {{"ph":"X","ts":6,"dur":1}},{{"ph":"B","ts":-{day},"name":"b"}},
+                {{"ph":"i","ts":{}}}]"#,
+            day + 6,
+            9 * day
+        ));
+        assert_eq!(excluded(&far), [true, false, false, true, false]);
+        assert_eq!(far.health.get(HealthCode::AbsurdTime), 2);
+        // The far instant does not stretch the open B either.
+        assert!(far.events.dur[3] <= FAR + HOUR);
+
+        let near = trace(&format!(
+            r#"[{{"ph":"X","ts":{day},"dur":1}},{{"ph":"X","ts":0,"dur":1}}]"#
+        ));
+        assert_eq!(excluded(&near), [false, false]);
+    }
+
+    #[test]
+    fn a_length_over_seven_days_is_excluded() {
+        let week = 7_u64 * 24 * 3600 * 1_000_000;
+        let trace = trace(&format!(
+            r#"[{{"ph":"X","ts":1,"dur":{week}.001}},{{"ph":"X","ts":1,"dur":{week}}},
+                {{"ph":"B","ts":1,"name":"b"}},{{"ph":"E","ts":{},"name":"b"}}]"#,
+            week + 2,
+        ));
+        assert_eq!(excluded(&trace), [true, false, true, false]);
+        assert_eq!(trace.health.get(HealthCode::AbsurdTime), 2);
+    }
+
+    #[test]
+    fn lost_records_do_not_move_the_median() {
+        let lost = r#"{"ph":"X","cat":"kernel","ts":0,"dur":0},"#.repeat(5);
+        let trace = trace(&format!(
+            r#"[{lost}{{"ph":"X","ts":1712195495505582,"dur":1}}]"#
+        ));
+        assert_eq!(trace.health.get(HealthCode::ZeroTimestamp), 5);
+        assert_eq!(trace.health.get(HealthCode::AbsurdTime), 0);
+        assert_eq!(excluded(&trace), [true, true, true, true, true, false]);
+    }
+}

@@ -12,7 +12,7 @@ use super::row::{RawArgs, RawEvent, Rows, Value};
 use super::split;
 
 /// Longer chunks, which only odd files have, would need as much memory several times over.
-const MAX_CHUNK: usize = 4 << 20;
+const MAX_CHUNK: usize = 1 << 20;
 
 /// What the fast reader keeps from chunk to chunk.
 pub(super) struct Decoder {
@@ -93,7 +93,8 @@ impl<'a> Chunk<'a> {
                 return None;
             };
             let offset = self.brace_before(self.offset(first)?)?;
-            let event = self.event(at + 1, len)?;
+            let mut event = RawEvent::default();
+            self.event(at + 1, len, &mut event)?;
             rows.push(offset as u64, &event);
             at += 1 + count;
         }
@@ -102,29 +103,27 @@ impl<'a> Chunk<'a> {
 
     /// The event whose `len` members start at node `at`.
     #[inline]
-    fn event(&self, mut at: usize, len: usize) -> Option<RawEvent<'a>> {
-        let mut event = RawEvent::default();
+    fn event(&self, mut at: usize, len: usize, event: &mut RawEvent<'a>) -> Option<()> {
         for _ in 0..len {
             let &[Node::String(key), value, ..] = self.nodes.get(at..)? else {
                 return None;
             };
             if key == "args" {
-                event.args = match value {
-                    Node::Object { len, .. } => self.args(at + 2, len)?,
-                    _ => RawArgs::default(),
-                };
+                event.args = RawArgs::default();
+                if let Node::Object { len, .. } = value {
+                    self.args(at + 2, len, &mut event.args)?;
+                }
             } else if let Some(slot) = event.slot(key.as_bytes()) {
                 *slot = self.value(key, value)?;
             }
             at += 1 + span(value);
         }
-        Some(event)
+        Some(())
     }
 
     /// The arguments whose `len` members start at node `at`.
     #[inline]
-    fn args(&self, mut at: usize, len: usize) -> Option<RawArgs<'a>> {
-        let mut args = RawArgs::default();
+    fn args(&self, mut at: usize, len: usize, args: &mut RawArgs<'a>) -> Option<()> {
         for _ in 0..len {
             let &[Node::String(key), value, ..] = self.nodes.get(at..)? else {
                 return None;
@@ -134,7 +133,7 @@ impl<'a> Chunk<'a> {
             }
             at += 1 + span(value);
         }
-        Some(args)
+        Some(())
     }
 
     #[inline]

@@ -155,3 +155,126 @@ fn list(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     });
     Ok(entries)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "[]").unwrap();
+        }
+        folder
+    }
+
+    fn names(root: &Path, paths: impl Iterator<Item = PathBuf>) -> Vec<String> {
+        paths
+            .map(|path| path.strip_prefix(root).unwrap().display().to_string())
+            .collect()
+    }
+
+    #[test]
+    fn a_folder_gives_its_json_files_in_order_and_says_what_it_skips() {
+        let folder = tree(&[
+            "b.json",
+            "a/rank10.json.gz",
+            "a/rank2.json",
+            "c.json.tmp",
+            "notes.txt",
+            ".hidden/x.json",
+            ".y.json",
+        ]);
+        let root = folder.path();
+        let found = discover(&[root.to_owned()]).expect("a folder");
+        let inputs = names(root, found.inputs.iter().map(|input| input.path.clone()));
+        assert_eq!(inputs, ["a/rank10.json.gz", "a/rank2.json", "b.json"]);
+        assert!(
+            found
+                .inputs
+                .iter()
+                .all(|input| input.root.as_deref() == Some(root))
+        );
+        let skipped = names(
+            root,
+            found.skipped.iter().map(|skipped| skipped.path.clone()),
+        );
+        assert_eq!(skipped, [".hidden", ".y.json", "c.json.tmp", "notes.txt"]);
+        assert!(found.skipped.iter().all(|skipped| !skipped.failed));
+    }
+
+    #[test]
+    fn files_given_by_name_are_inputs_and_none_is_read_twice() {
+        let folder = tree(&["x.log", "t.json"]);
+        let [log, json] = ["x.log", "t.json"].map(|name| folder.path().join(name));
+        let again = folder.path().join(".").join("t.json");
+        let given = [
+            log.clone(),
+            json.clone(),
+            again,
+            folder.path().to_owned(),
+            PathBuf::from("-"),
+        ];
+        let found = discover(&given).expect("files");
+        let inputs: Vec<&Path> = found
+            .inputs
+            .iter()
+            .map(|input| input.path.as_path())
+            .collect();
+        assert_eq!(inputs, [&log, &json, Path::new("-")]);
+        assert_eq!(found.inputs[0].root, None);
+    }
+
+    #[test]
+    fn a_path_to_nothing_is_an_error() {
+        let error = discover(&["/no/such/path".into()]).expect_err("nothing");
+        assert_eq!(error.kind(), crate::ErrorKind::Io);
+        assert!(error.to_string().starts_with("/no/such/path: "), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_to_files_are_followed_and_links_to_folders_are_not() {
+        use std::os::unix::fs::symlink;
+        let folder = tree(&["real/t.json"]);
+        let root = folder.path();
+        symlink(root, root.join("real/loop")).unwrap();
+        symlink(root.join("real/t.json"), root.join("link.json")).unwrap();
+        symlink(root.join("gone"), root.join("gone.trace.json")).unwrap();
+        let found = discover(&[root.to_owned()]).expect("a folder");
+        let inputs = names(root, found.inputs.into_iter().map(|input| input.path));
+        assert_eq!(inputs, ["link.json"]);
+        let skipped: Vec<(String, bool)> = found
+            .skipped
+            .into_iter()
+            .map(|skipped| (skipped.reason, skipped.failed))
+            .collect();
+        let expected = [("link to nowhere", true), ("link to a folder", false)];
+        assert_eq!(
+            skipped,
+            expected.map(|(reason, failed)| (reason.to_owned(), failed))
+        );
+    }
+
+    #[test]
+    fn names_of_traces_are_known() {
+        for name in [
+            "w0.123.pt.trace.json",
+            "a/b.trace.json.gz",
+            ".pt.trace.json",
+        ] {
+            assert!(is_trace_name(Path::new(name)), "{name}");
+        }
+        for name in [
+            "trace.json",
+            "a.json",
+            "a.pt.trace.json.zst",
+            "a.trace.json.tmp",
+            "",
+        ] {
+            assert!(!is_trace_name(Path::new(name)), "{name}");
+        }
+    }
+}

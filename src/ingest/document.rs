@@ -32,7 +32,7 @@ pub(super) fn read(data: &[u8], options: &IngestOptions) -> Result<Document> {
     match scanner.space() {
         Some(b'{') => object(data, scanner, health, options),
         Some(b'[') => {
-            let events = segment::read(data, scanner.pos, Form::Array, options)?;
+            let events = segment::read(data, scanner.pos, Form::Array, true, options)?;
             scanner.pos = events.end;
             end_of_document(&mut scanner)?;
             Ok(Document {
@@ -74,12 +74,13 @@ fn object(
     let mut failure = None;
     let walk = scanner.members(|scanner, key| {
         let name = String::from_utf8_lossy(key);
-        if !seen.insert(key.into()) {
+        let first = seen.insert(key.into());
+        if !first {
             health.count(HealthCode::DuplicateKey, scanner.key_at as u64, &name);
         }
         let start = scanner.pos;
         if key == b"traceEvents" && scanner.peek() == Some(b'[') {
-            match segment::read(data, start, Form::Object, options) {
+            match segment::read(data, start, Form::Object, first, options) {
                 Ok(read) => {
                     scanner.pos = read.end;
                     events = Ok(read.parts);

@@ -203,3 +203,108 @@ pub(super) fn compact(text: &[u8]) -> Cow<'_, str> {
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(raw: &[u8]) -> String {
+        let mut out = String::new();
+        decode_into(raw, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_string_ends_at_its_first_quote_without_backslash() {
+        for (text, len) in [
+            (r#"""#, Some(0)),
+            (r#"abc" rest"#, Some(3)),
+            (r#"a\"b" rest"#, Some(4)),
+            (r#"a\\" rest"#, Some(3)),
+            (r#"a\\\" rest"#, None),
+            (r#"a\u0022" rest"#, Some(7)),
+            (r#"0123456789abcdef0123456789" rest"#, Some(26)),
+            ("no end", None),
+            (r"\", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                read(text.as_bytes()).map(|string| string.raw.len()),
+                len,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn oddities_are_located_wherever_they_stand() {
+        for before in 0..20 {
+            let text = |odd: &[u8]| [&b"x".repeat(before), odd, b"yyyyyyyyy\""].concat();
+            let plain = text("é\u{7f}/".as_bytes());
+            let string = read(&plain).unwrap();
+            assert!(!string.escaped && string.control.is_none() && string.not_unicode.is_none());
+            let control = text(b"\x1f\n");
+            assert_eq!(read(&control).unwrap().control, Some(before));
+            let invalid = text(b"\xc3\xa9\xc3(");
+            assert_eq!(read(&invalid).unwrap().not_unicode, Some(before + 2));
+            for half in [
+                &br"\ud800"[..],
+                br"\udc00\ud800",
+                br"\ud83d\u0041",
+                br"\ud83dx",
+            ] {
+                let surrogate = text(half);
+                assert_eq!(
+                    read(&surrogate).unwrap().not_unicode,
+                    Some(before),
+                    "{half:?}"
+                );
+                assert_eq!(read(&surrogate).unwrap().bad_escape, None, "{half:?}");
+            }
+            for bad in [
+                &br"\c"[..],
+                br"\U0041",
+                br"\u12",
+                br"\u12g4",
+                b"\\\xc3\xa9",
+                b"\\\x01",
+            ] {
+                let escape = text(bad);
+                assert_eq!(read(&escape).unwrap().bad_escape, Some(before), "{bad:?}");
+            }
+            assert_eq!(read(&text(b"\\\x01")).unwrap().control, Some(before + 1));
+            let pair = text(br"\ud83d\ude00");
+            assert_eq!(read(&pair).unwrap().not_unicode, None);
+        }
+    }
+
+    #[test]
+    fn escapes_are_decoded_and_unknown_ones_stay() {
+        for (raw, text) in [
+            (&br#"\"\\\/\b\f\n\r\t"#[..], "\"\\/\u{8}\u{c}\n\r\t"),
+            (br"\u0041\u00e9\u20AC", "Aé€"),
+            (br"\ud83d\ude00", "😀"),
+            (br"\ud83d", "\u{fffd}"),
+            (br"\ude00\ud83dx", "\u{fffd}\u{fffd}x"),
+            (br"C:\code\User\x", r"C:\code\User\x"),
+            (br"\u12", r"\u12"),
+            (b"a\xffb\xc3", "a\u{fffd}b\u{fffd}"),
+            (br"\", r"\"),
+            (b"", ""),
+        ] {
+            assert_eq!(decoded(raw), text);
+        }
+    }
+
+    #[test]
+    fn white_space_goes_but_not_from_strings() {
+        for (text, compacted) in [
+            ("[[1, 2], []]", "[[1,2],[]]"),
+            ("[[1,2]]", "[[1,2]]"),
+            (r#"[ "a b", "c\" d" , 1 ]"#, r#"["a b","c\" d",1]"#),
+            ("[\n\t1\r\n]", "[1]"),
+        ] {
+            assert_eq!(compact(text.as_bytes()), compacted);
+        }
+    }
+}

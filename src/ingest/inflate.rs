@@ -51,3 +51,28 @@ fn expected_len(bytes: &[u8]) -> usize {
         .map_or(0, |len| u32::from_le_bytes(*len) as usize);
     claim.min(bytes.len().saturating_mul(MAX_RATIO))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_claim_reserves_more_than_the_data_can_fill() {
+        assert_eq!(expected_len(b"\x1f\x8b\xff\xff\xff\xff"), 6 * MAX_RATIO);
+        assert_eq!(expected_len(b"\x1f\x8b\x10\0\0\0"), 16);
+        assert_eq!(expected_len(b"\x1f"), 0);
+    }
+
+    #[test]
+    fn a_cut_header_is_one_line() {
+        for len in 2..10 {
+            let header = &b"\x1f\x8b\x08\0\0\0\0\0\0\xff"[..len];
+            let error = inflate(header).expect_err("no content");
+            assert_eq!(error.kind(), ErrorKind::Gzip);
+            assert!(
+                error.to_string().starts_with("gzip: unexpected end"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -6,7 +6,8 @@
 //! inflate    gzip to content
 //! document   content to top-level keys and events      (metadata)
 //! segment    the event array in parts, at once         (split)
-//!   decode   one chunk of events, fast                 (simd-json)
+//!   shape    events like those before                  (plain)
+//!   decode   one chunk of any events                   (simd-json)
 //!   text     one event, exactly and leniently          (escape, quirk)
 //!   row      one event to its row                      (number)
 //! assemble   parts to one table
@@ -30,9 +31,11 @@ mod mapped;
 mod metadata;
 mod number;
 mod pairs;
+mod plain;
 mod quirk;
 mod row;
 mod segment;
+mod shape;
 mod source;
 mod split;
 mod text;
@@ -63,7 +66,7 @@ impl Default for IngestOptions {
         Self {
             mmap: true,
             reader: Reader::Auto,
-            chunk_bytes: 128 << 10,
+            chunk_bytes: 64 << 10,
             segment_bytes: 16 << 20,
         }
     }
@@ -73,8 +76,10 @@ impl Default for IngestOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reader {
-    /// The fast one, and the scalar one for what that refuses.
+    /// By shape; what has none goes to simd-json, and what is not plain to the scalar reader.
     Auto,
+    /// simd-json, and the scalar reader for what that refuses; for tests and for comparison.
+    Simd,
     /// The scalar one only. Slow; for tests and for comparison.
     Text,
 }
@@ -129,3 +134,6 @@ fn read(content: &[u8], options: &IngestOptions) -> Result<Trace> {
         compressed: false,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -244,35 +244,186 @@ fn exponent(text: &[u8]) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
 
-    fn ns(text: &str) -> Time {
-        nanoseconds(text.as_bytes())
-    }
+    use super::*;
 
     #[test]
-    fn whole_and_decimal_microseconds_are_exact() {
+    fn microseconds_become_exact_nanoseconds() {
         for (text, value) in [
             ("0", 0),
             ("-0", 0),
             ("0.000", 0),
-            ("1", 1000),
-            ("1.5", 1500),
-            ("1.05", 1050),
-            ("1.005", 1005),
-            ("-1.005", -1005),
+            ("1", 1_000),
+            ("1.5", 1_500),
+            ("1.05", 1_050),
+            ("1.005", 1_005),
+            ("-1.005", -1_005),
+            ("-3", -3_000),
+            ("1.50000000000000000000", 1_500),
+            ("000000000000000000000001.5", 1_500),
             ("1712195495505582.988", 1_712_195_495_505_582_988),
             ("5110123456789.123", 5_110_123_456_789_123),
+            ("1623142623460016", 1_623_142_623_460_016_000),
             ("9223372036854775.807", i64::MAX),
             ("-9223372036854775.808", i64::MIN),
-            ("-11019340845111496", -11_019_340_845_111_496_000),
+            ("1.5e1", 15_000),
+            ("2e1", 20_000),
+            ("1E+2", 100_000),
+            ("1e-3", 1),
+            ("12345e-3", 12_345),
+            ("0e999999999999999999999", 0),
+            ("0.0000000001e10", 1_000),
+            ("1000000000000e-12", 1_000),
         ] {
-            let expected = match value.checked_mul(1) {
-                Some(value) if text != "-11019340845111496" => Time::Ns(value),
-                _ => Time::TooBig,
-            };
-            assert_eq!(ns(text), expected, "{text}");
+            assert_eq!(nanoseconds(text.as_bytes()), Time::Ns(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_finer_than_a_nanosecond_rounds_half_to_even() {
+        for (text, value) in [
+            ("0.0004", 0),
+            ("0.0005", 0),
+            ("0.00050000000000000000001", 1),
+            ("0.0015", 2),
+            ("0.0025", 2),
+            ("0.0035", 4),
+            ("-0.0015", -2),
+            ("-0.0025", -2),
+            ("5110123456789.1235", 5_110_123_456_789_124),
+            ("5110123456789.1245", 5_110_123_456_789_124),
+            ("0.9999", 1_000),
+            ("1e-4", 0),
+            ("5e-4", 0),
+            ("6e-4", 1),
+            ("9e-5", 0),
+            ("9e-999999999999999999999", 0),
+            ("9223372036854775.8074", i64::MAX),
+        ] {
+            assert_eq!(nanoseconds(text.as_bytes()), Time::Ns(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_beyond_64_bits_are_too_big_and_texts_are_no_numbers() {
+        for text in [
+            "9223372036854775.8075",
+            "9223372036854775.808",
+            "-9223372036854775.809",
+            "-11019340845111496",
+            "1e17",
+            "1e400",
+            "1e999999999999999999999999",
+            "99999999999999999999999999",
+            "0.1e20",
+        ] {
+            assert_eq!(nanoseconds(text.as_bytes()), Time::TooBig, "{text}");
+        }
+        for text in [
+            "", "-", ".5", "1.", "+1", "1e", "1e+", "1e1.5", "0x10", "1 2", "abc", "1.2.3", "--1",
+        ] {
+            assert_eq!(nanoseconds(text.as_bytes()), Time::NotANumber, "{text}");
+        }
+    }
+
+    #[test]
+    fn integers_are_taken_in_any_spelling() {
+        for (text, value) in [
+            ("5", Some(5)),
+            ("5.0", Some(5)),
+            ("5e0", Some(5)),
+            ("0.5e1", Some(5)),
+            ("500e-2", Some(5)),
+            ("-0.0", Some(0)),
+            ("5.5", None),
+            ("1e-1", None),
+            ("18446744073709551615", Some(u64::MAX.into())),
+            ("18446744073709551616", None),
+            ("-9223372036854775808", Some(i64::MIN.into())),
+            ("-9223372036854775809", None),
+            ("1e19", Some(10_000_000_000_000_000_000)),
+            ("1e20", None),
+            ("x", None),
+        ] {
+            assert_eq!(integer(text.as_bytes()), value, "{text}");
+        }
+        assert_eq!(bits(b"-1"), Some(u64::MAX));
+    }
+
+    #[test]
+    fn ids_in_strings_are_numbers_or_hashes() {
+        for (text, value) in [
+            ("12", 12),
+            (" 12 ", 12),
+            ("0x1F", 31),
+            ("0Xff", 255),
+            ("-1", u64::MAX),
+            ("", 0),
+        ] {
+            assert_eq!(text_bits(text), value, "{text}");
+        }
+        // Written out: the hash of a name must never change.
+        assert_eq!(text_bits("a"), 0xaf63_dc4c_8601_ec8c);
+        for text in ["0x", "0xg", "0x11112222333344445", "node-1", "1.5"] {
+            assert!(
+                text_bits(text) != 0 && text_bits(text) != text_bits("a"),
+                "{text}"
+            );
+        }
+    }
+
+    /// The same by schoolbook arithmetic on all digits, for small exponents.
+    fn slow_nanoseconds(text: &str) -> Time {
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let exponent: i32 = exponent.parse().unwrap();
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let mut digits = format!("{whole}{fraction}");
+        let mut cut = i32::try_from(fraction.len()).unwrap() - 3 - exponent;
+        while cut < 0 {
+            digits.push('0');
+            cut += 1;
+        }
+        while digits.len() <= usize::try_from(cut).unwrap() {
+            digits.insert(0, '0');
+        }
+        let (whole, rest) = digits.split_at(digits.len() - usize::try_from(cut).unwrap());
+        let whole = whole.trim_start_matches('0');
+        if whole.len() > 30 {
+            return Time::TooBig;
+        }
+        let mut value: i128 = format!("0{whole}").parse().unwrap();
+        let half = format!("5{}", "0".repeat(rest.len().saturating_sub(1)));
+        if !rest.is_empty() && (rest > half.as_str() || rest == half && value % 2 == 1) {
+            value += 1;
+        }
+        let value = if negative { -value } else { value };
+        i64::try_from(value).map_or(Time::TooBig, Time::Ns)
+    }
+
+    proptest! {
+        #[test]
+        fn fast_and_slow_arithmetic_agree(
+            text in "-?(0|[1-9][0-9]{0,22})(\\.[0-9]{1,12})?([eE][+-]?[0-9]{1,2})?",
+        ) {
+            prop_assert_eq!(nanoseconds(text.as_bytes()), slow_nanoseconds(&text));
+        }
+
+        #[test]
+        fn halves_and_edges_agree_too(
+            text in "-?(9223372036854775|[0-9]{1,3})\\.[0-9]{3}(5|50*|50*1|4999|[0-9])",
+        ) {
+            prop_assert_eq!(nanoseconds(text.as_bytes()), slow_nanoseconds(&text));
+        }
+
+        #[test]
+        fn any_text_is_answered(text in prop::collection::vec(any::<u8>(), 0..40)) {
+            nanoseconds(&text);
+            integer(&text);
         }
     }
 }

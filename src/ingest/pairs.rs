@@ -48,9 +48,8 @@ pub(super) fn pair(
         dur[at] = (end - ts[at]).max(0);
         flags[at].set(EventFlags::HAS_DUR);
     };
-    let mut open = Open::default();
     for ids in ends.chunk_by(|a, b| tracks[a.index()] == tracks[b.index()]) {
-        open.clear();
+        let mut open = Open::default();
         for id in ids {
             if ph[id.index()] == Ph::BEGIN {
                 open.begin(*id, name[id.index()]);
@@ -99,11 +98,6 @@ struct Open {
 }
 
 impl Open {
-    fn clear(&mut self) {
-        self.all.clear();
-        self.by_name.clear();
-    }
-
     fn begin(&mut self, id: EventId, name: StrId) {
         self.by_name.entry(name).or_default().push(self.all.len());
         self.all.push(Some(id));
@@ -127,8 +121,94 @@ impl Open {
         }
     }
 
-    /// Takes out what is left.
-    fn rest(&mut self) -> impl Iterator<Item = EventId> {
-        self.all.drain(..).flatten()
+    /// What is left.
+    fn rest(self) -> impl Iterator<Item = EventId> {
+        self.all.into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Trace;
+    use crate::ingest::IngestOptions;
+
+    /// Events as `letter name tid ts`, a name of `-` being none; the lengths of the `B` in ns.
+    fn lengths(events: &[&str]) -> (Vec<i64>, Health) {
+        let events: Vec<String> = events
+            .iter()
+            .map(|event| {
+                let fields: Vec<&str> = event.split(' ').collect();
+                let [ph, name, tid, ts] = fields[..] else {
+                    panic!("four fields")
+                };
+                let name = if name == "-" {
+                    String::new()
+                } else {
+                    format!(r#","name":"{name}""#)
+                };
+                format!(r#"{{"ph":"{ph}","tid":{tid},"ts":{ts},"dur":2{name}}}"#)
+            })
+            .collect();
+        let content = format!("[{}]", events.join(","));
+        let trace =
+            Trace::from_bytes(content.as_bytes(), &IngestOptions::default()).expect("a trace");
+        let events = &trace.events;
+        let begins = events.ids().filter(|id| events.ph(*id) == Ph::BEGIN);
+        (
+            begins
+                .map(|id| events.dur(id).expect("a length").0)
+                .collect(),
+            trace.health,
+        )
+    }
+
+    #[test]
+    fn an_end_closes_the_innermost_open_event_of_its_name() {
+        let (lengths, health) = lengths(&[
+            "B forward 1 0",
+            "B layer 1 5",
+            "E - 1 30",
+            "B backward 1 40",
+            "E forward 1 40",
+            "E backward 1 90",
+        ]);
+        assert_eq!(lengths, [40_000, 25_000, 50_000]);
+        assert_eq!(health, Health::default());
+    }
+
+    #[test]
+    fn file_order_decides_only_between_equal_times() {
+        let (swapped, _) = lengths(&["E a 1 9", "B a 1 3"]);
+        assert_eq!(swapped, [6_000]);
+        let (tied, health) = lengths(&["E a 1 3", "B a 1 3", "E a 1 5"]);
+        assert_eq!(tied, [2_000]);
+        assert_eq!(health.get(HealthCode::UnmatchedEnd), 1);
+    }
+
+    #[test]
+    fn threads_do_not_mix() {
+        let (lengths, health) = lengths(&["B a 1 0", "B a 2 1", "E a 1 2", "E a 2 9"]);
+        assert_eq!(lengths, [2_000, 8_000]);
+        assert_eq!(health, Health::default());
+    }
+
+    #[test]
+    fn what_stays_open_ends_with_the_file() {
+        let (lengths, health) = lengths(&[
+            "B a 1 0", "B a 1 2", "E a 1 3", "X x 2 10", "E b 1 4", "E - 3 1",
+        ]);
+        assert_eq!(lengths, [12_000, 1_000]);
+        assert_eq!(health.get(HealthCode::UnclosedBegin), 1);
+        assert_eq!(health.get(HealthCode::UnmatchedEnd), 2);
+    }
+
+    #[test]
+    fn an_event_closed_by_an_unnamed_end_is_not_closed_again() {
+        let (lengths, health) = lengths(&[
+            "B a 1 0", "B a 1 1", "E - 1 2", "E a 1 5", "E a 1 6", "E - 1 7",
+        ]);
+        assert_eq!(lengths, [5_000, 1_000]);
+        assert_eq!(health.get(HealthCode::UnmatchedEnd), 2);
     }
 }

@@ -38,22 +38,14 @@ struct Seen {
 }
 
 impl Quirks {
-    /// Counts `quirk` at byte `offset`.
+    /// Counts `quirk` at byte `offset`, which is behind those of its kind so far.
     #[cold]
     pub(super) fn note(&mut self, quirk: Quirk, offset: usize) {
-        let offset = offset as u64;
-        match &mut self.kinds[quirk as usize] {
-            Some(seen) => {
-                seen.count += 1;
-                seen.first = seen.first.min(offset);
-            }
-            empty => {
-                *empty = Some(Seen {
-                    count: 1,
-                    first: offset,
-                })
-            }
-        }
+        let first = Seen {
+            count: 0,
+            first: offset as u64,
+        };
+        self.kinds[quirk as usize].get_or_insert(first).count += 1;
     }
 
     /// True when there was none.

@@ -109,6 +109,89 @@ impl<'a> RawArgs<'a> {
     }
 }
 
+/// The values of one event as the columns hold them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Resolved {
+    pub(super) ph: Ph,
+    pub(super) cat: StrId,
+    /// What `cat` names.
+    pub(super) activity: ActivityType,
+    pub(super) name: StrId,
+    pub(super) pid: Ident,
+    pub(super) tid: Ident,
+    pub(super) ts: Time,
+    pub(super) dur: Time,
+    pub(super) id: u64,
+    pub(super) external: u64,
+    pub(super) correlation: u64,
+    pub(super) device: Option<i64>,
+    pub(super) in_device: Option<i64>,
+    pub(super) stream: Option<i64>,
+    pub(super) sequence: Option<i64>,
+    pub(super) fwd_thread: Option<i64>,
+    pub(super) index: Option<i64>,
+    pub(super) dims: StrId,
+    pub(super) unfinished: bool,
+}
+
+impl Default for Resolved {
+    #[inline]
+    fn default() -> Self {
+        Self {
+            ph: Ph::MISSING,
+            cat: StrId::EMPTY,
+            activity: ActivityType::Missing,
+            name: StrId::EMPTY,
+            pid: Ident::Missing,
+            tid: Ident::Missing,
+            ts: Time::NotANumber,
+            dur: Time::NotANumber,
+            id: 0,
+            external: 0,
+            correlation: 0,
+            device: None,
+            in_device: None,
+            stream: None,
+            sequence: None,
+            fwd_thread: None,
+            index: None,
+            dims: StrId::EMPTY,
+            unfinished: false,
+        }
+    }
+}
+
+impl Resolved {
+    /// Forgets the values inside `args`; a second `args` replaces the first.
+    #[inline]
+    pub(super) fn clear_args(&mut self) {
+        let Self {
+            ph,
+            cat,
+            activity,
+            name,
+            pid,
+            tid,
+            ts,
+            dur,
+            id,
+            ..
+        } = *self;
+        *self = Self {
+            ph,
+            cat,
+            activity,
+            name,
+            pid,
+            tid,
+            ts,
+            dur,
+            id,
+            ..Self::default()
+        };
+    }
+}
+
 /// What the later checks need to know about a set of rows without looking at each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
@@ -208,45 +291,105 @@ impl Rows {
 
     /// Adds the row of the event at byte `offset`.
     pub(super) fn push(&mut self, offset: u64, raw: &RawEvent<'_>) {
+        let args = &raw.args;
+        let (cat, activity) = self.cat(raw.cat);
+        let event = Resolved {
+            ph: self.ph(raw.ph),
+            cat,
+            activity,
+            name: self.text(raw.name),
+            pid: self.ident(raw.pid),
+            tid: self.ident(raw.tid),
+            ts: time(raw.ts, &mut self.scratch),
+            dur: time(raw.dur, &mut self.scratch),
+            id: id_bits(raw.id, &mut self.scratch),
+            external: id_bits(args.external, &mut self.scratch),
+            correlation: id_bits(args.correlation, &mut self.scratch),
+            device: signed(args.device, &mut self.scratch),
+            in_device: signed(args.in_device, &mut self.scratch),
+            stream: signed(args.stream, &mut self.scratch),
+            sequence: signed(args.sequence, &mut self.scratch),
+            fwd_thread: signed(args.fwd_thread, &mut self.scratch),
+            index: signed(args.index, &mut self.scratch),
+            dims: match args.dims {
+                Value::Array(text) => self.strings.intern(&escape::compact(text)),
+                _ => StrId::EMPTY,
+            },
+            unfinished: unfinished(args.finished, &mut self.scratch),
+        };
+        self.push_resolved(offset, &event);
+    }
+
+    /// The letter of a `ph`.
+    pub(super) fn ph(&mut self, value: Value<'_>) -> Ph {
+        match text_of(value, &mut self.scratch).map(str::as_bytes) {
+            None | Some([]) => Ph::MISSING,
+            Some([letter]) => Ph(*letter),
+            Some(_) => Ph(b'?'),
+        }
+    }
+
+    /// A `cat` and the kind of event it names.
+    pub(super) fn cat(&mut self, value: Value<'_>) -> (StrId, ActivityType) {
+        let cat = self.text(value);
+        if let Some((last, activity)) = self.last_cat
+            && last == cat
+        {
+            return (cat, activity);
+        }
+        let strings = &self.strings;
+        let activity = *self
+            .activities
+            .entry(cat)
+            .or_insert_with(|| ActivityType::from_cat(strings.get(cat)));
+        self.last_cat = Some((cat, activity));
+        (cat, activity)
+    }
+
+    /// A `pid` or `tid`.
+    pub(super) fn ident(&mut self, value: Value<'_>) -> Ident {
+        ident(&mut self.strings, value, &mut self.scratch)
+    }
+
+    /// Whether `finished` says that the operation was still running.
+    pub(super) fn unfinished(&mut self, value: Value<'_>) -> bool {
+        unfinished(value, &mut self.scratch)
+    }
+
+    fn text(&mut self, value: Value<'_>) -> StrId {
+        intern(&mut self.strings, value, &mut self.scratch)
+    }
+
+    /// Adds the row of the event at byte `offset`, its values resolved.
+    #[inline]
+    pub(super) fn push_resolved(&mut self, offset: u64, event: &Resolved) {
         let Self {
             events,
             strings,
             tracks,
             health,
-            scratch,
             ..
         } = self;
-        let name = intern(strings, raw.name, scratch);
-        let cat = intern(strings, raw.cat, scratch);
-        let pid = ident(strings, raw.pid, scratch);
-        let tid = ident(strings, raw.tid, scratch);
-        let track = tracks.intern(Track { pid, tid });
+        let Resolved {
+            ph,
+            name,
+            cat,
+            mut activity,
+            ..
+        } = *event;
+        let track = tracks.intern(Track {
+            pid: event.pid,
+            tid: event.tid,
+        });
         let mut note = |code| health.count(code, offset, strings.get(name));
 
-        let ph = match text_of(raw.ph, scratch).map(str::as_bytes) {
-            None | Some([]) => Ph::MISSING,
-            Some([letter]) => Ph(*letter),
-            Some(_) => Ph(b'?'),
-        };
         if ph == Ph::MISSING {
             note(HealthCode::MissingPh);
         } else if !ph.is_known() {
             note(HealthCode::UnknownPh);
         }
-
-        let mut activity = match self.last_cat {
-            Some((last, activity)) if last == cat => activity,
-            _ => {
-                let activity = *self
-                    .activities
-                    .entry(cat)
-                    .or_insert_with(|| ActivityType::from_cat(strings.get(cat)));
-                self.last_cat = Some((cat, activity));
-                activity
-            }
-        };
         if activity == ActivityType::Missing && ph == Ph::COMPLETE {
-            activity = legacy_activity(strings, pid);
+            activity = legacy_activity(strings, event.pid);
         }
         if activity == ActivityType::Unknown && matches!(ph, Ph::COMPLETE | Ph::BEGIN) {
             note(HealthCode::UnknownCategory);
@@ -255,22 +398,21 @@ impl Rows {
         let mut flags = EventFlags::default();
         let mut ts = 0;
         let mut dur = 0;
-        let start = time(raw.ts, scratch);
-        let length = time(raw.dur, scratch);
-        if let Time::Ns(ns) = start {
+        if let Time::Ns(ns) = event.ts {
             ts = ns;
             flags.set(EventFlags::HAS_TS);
         }
-        if let Time::Ns(ns) = length {
+        if let Time::Ns(ns) = event.dur {
             dur = ns;
             flags.set(EventFlags::HAS_DUR);
         }
-        if unfinished(raw.args.finished, scratch) {
+        let complete = ph == Ph::COMPLETE;
+        // Instants such as `[memory]` say `false` always.
+        if complete && event.unfinished {
             flags.set(EventFlags::UNFINISHED);
             note(HealthCode::UnfinishedOperation);
         }
-        let complete = ph == Ph::COMPLETE;
-        match (start, length) {
+        match (event.ts, event.dur) {
             (Time::TooBig, _) => note(HealthCode::InvalidTimestamp),
             (_, Time::TooBig) if complete => note(HealthCode::InvalidTimestamp),
             (Time::NotANumber, _) if complete || matches!(ph, Ph::BEGIN | Ph::END) => {
@@ -299,7 +441,7 @@ impl Rows {
         }
         self.extent.pairs += usize::from(matches!(ph, Ph::BEGIN | Ph::END));
 
-        let side = push_side(events, strings, scratch, activity, raw);
+        let side = push_side(events, activity, event);
         events.ph.push(ph);
         events.activity.push(activity);
         events.flags.push(flags);
@@ -344,43 +486,39 @@ impl Rows {
 }
 
 /// Adds the arguments of an event to the table that its kind of event uses.
-fn push_side(
-    events: &mut EventTable,
-    strings: &mut Strings,
-    scratch: &mut String,
-    activity: ActivityType,
-    raw: &RawEvent<'_>,
-) -> u32 {
-    let args = &raw.args;
-    let external = id_bits(args.external, scratch);
+#[inline]
+fn push_side(events: &mut EventTable, activity: ActivityType, event: &Resolved) -> u32 {
+    let external = event.external;
     if activity.is_device_work() {
         let row = DeviceArgs {
-            correlation: id_bits(args.correlation, scratch),
+            correlation: event.correlation,
             external,
-            device: signed(args.device, scratch).or_else(|| signed(args.in_device, scratch)),
-            stream: signed(args.stream, scratch),
+            device: event.device.or(event.in_device),
+            stream: event.stream,
         };
         return push_row(&mut events.device_args, row);
     }
     if activity.has_launch_args() {
         let correlation = if activity.is_launch() {
-            args.correlation
+            event.correlation
         } else {
-            raw.id
+            event.id
         };
-        let row = LaunchArgs {
-            correlation: id_bits(correlation, scratch),
-            external,
-        };
-        return push_row(&mut events.launch_args, row);
+        return push_row(
+            &mut events.launch_args,
+            LaunchArgs {
+                correlation,
+                external,
+            },
+        );
     }
-    let sequence = signed(args.sequence, scratch);
-    let fwd_thread = signed(args.fwd_thread, scratch);
-    let index = signed(args.index, scratch);
-    let dims = match args.dims {
-        Value::Array(text) => strings.intern(&escape::compact(text)),
-        _ => StrId::EMPTY,
-    };
+    let Resolved {
+        sequence,
+        fwd_thread,
+        index,
+        dims,
+        ..
+    } = *event;
     if external == 0
         && sequence.is_none()
         && fwd_thread.is_none()
@@ -513,3 +651,6 @@ fn unfinished(value: Value<'_>, scratch: &mut String) -> bool {
         value => text_of(value, scratch) == Some("false"),
     }
 }
+
+#[cfg(test)]
+mod tests;

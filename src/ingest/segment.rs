@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::decode::Decoder;
 use super::row::Rows;
+use super::shape::{Outcome, Shapes};
 use super::split;
 use super::text::{Fault, Scan, Scanner};
 use super::{IngestOptions, Reader};
@@ -33,10 +34,14 @@ pub(super) struct Events {
 }
 
 /// Reads the event array whose opening bracket is at `open`.
+///
+/// Only the `first` array of a file is read as if it went on to the end of the file, in segments
+/// and chunks: many short ones would make the same guesses about the same bytes again and again.
 pub(super) fn read(
     data: &[u8],
     open: usize,
     form: Form,
+    first: bool,
     options: &IngestOptions,
 ) -> Result<Events> {
     let mut parts = Vec::new();
@@ -65,7 +70,15 @@ pub(super) fn read(
         .segment_bytes
         .min(data.len() / (4 * rayon::current_num_threads()))
         .max(options.chunk_bytes);
-    let starts = split::segment_starts(data, scanner.pos, size);
+    let (starts, reader) = if first {
+        (
+            split::segment_starts(data, scanner.pos, size),
+            options.reader,
+        )
+    } else {
+        (vec![scanner.pos], Reader::Text)
+    };
+    let options = &IngestOptions { reader, ..*options };
     let limit = |number: usize| starts.get(number + 1).copied().unwrap_or(usize::MAX);
     // A segment may look a little beyond its end, where the event that crosses it ends. One that
     // started at a wrong guess would otherwise read to the end of the file, as would all others.
@@ -112,6 +125,9 @@ pub(super) fn read(
     Err(Fault::End.into_error(data.len()))
 }
 
+/// So many events without shape say nothing about a segment yet.
+const FREE_MISSES: usize = 64;
+
 /// The outcome of reading one segment.
 struct Segment {
     rows: Rows,
@@ -150,6 +166,11 @@ impl Part<'_> {
         let bytes = limit.min(self.data.len()) - start.min(self.data.len());
         let mut rows = Rows::with_capacity_for(bytes);
         let mut scanner = Scanner::new(self.data, start);
+        if options.reader == Reader::Auto
+            && let Some(stop) = self.by_shape(limit, &mut scanner, &mut rows)
+        {
+            return Segment { rows, stop };
+        }
         // True once no guess is left in this segment: do not search it again.
         let mut last = options.reader == Reader::Text;
         loop {
@@ -173,6 +194,27 @@ impl Part<'_> {
                 }
             }
         }
+    }
+
+    /// Reads by shape as far as the events have one, and the others one by one; `None` when too
+    /// many have none.
+    fn by_shape(&self, limit: usize, scanner: &mut Scanner<'_>, rows: &mut Rows) -> Option<Stop> {
+        let mut shapes = Shapes::default();
+        let mut others = 0;
+        while scanner.pos < limit {
+            match shapes.read(self.data, scanner.pos, limit, rows) {
+                Outcome::Limit(at) => return Some(Stop::At(at)),
+                Outcome::Event(at) => scanner.pos = at,
+            }
+            if let Some(stop) = self.step(scanner, rows) {
+                return Some(stop);
+            }
+            others += 1;
+            if others > FREE_MISSES && (shapes.is_shapeless() || others * 4 > rows.events.len()) {
+                return None;
+            }
+        }
+        Some(Stop::At(scanner.pos))
     }
 
     /// Where the chunk that starts at `start` ends: at a guess about `size` bytes on, else at the

@@ -58,3 +58,46 @@ impl Source {
 pub(super) fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn mapped_and_read_files_give_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        for content in [&b""[..], b"{}", &[7; 10_000]] {
+            let path = folder.path().join("file");
+            std::fs::write(&path, content).unwrap();
+            for mmap in [true, false] {
+                let options = IngestOptions {
+                    mmap,
+                    ..IngestOptions::default()
+                };
+                let source = Source::open(&path, &options).expect("a file");
+                assert_eq!(source.bytes(), content);
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = Source::open(Path::new("/no/such/file"), &IngestOptions::default())
+            .expect_err("no file");
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().starts_with("/no/such/file: "), "{error}");
+    }
+
+    #[test]
+    fn folders_are_refused_and_devices_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Source::open(folder.path(), &IngestOptions::default()).expect_err("a folder");
+        assert_eq!(error.kind(), ErrorKind::Io);
+        let device = Path::new("/dev/null");
+        if device.exists() {
+            let source = Source::open(device, &IngestOptions::default()).expect("a device");
+            assert_eq!(source.bytes(), b"");
+        }
+    }
+}

@@ -79,3 +79,58 @@ pub(super) fn segment_starts(data: &[u8], start: usize, size: usize) -> Vec<usiz
     }
     starts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_guessed_in_every_layout() {
+        for text in [
+            r#"[{"ph":"X"},{"ph":"Y"}]"#,
+            "[{\"ph\":\"X\"}\n , \n\t{\r\n  \"name\": 1}]",
+            r#"[{"args":{"a":1}}, {"args":{}}]"#,
+        ] {
+            let second = text.rfind(['X', '1']).unwrap();
+            let start = next_event(text.as_bytes(), 1, text.len()).expect("a guess");
+            let end = end_before(text.as_bytes(), start);
+            assert!(
+                text[..end].ends_with('}') && text[start..].starts_with('{'),
+                "{text}"
+            );
+            assert!(start > text.find('{').unwrap() && end < start && second > 0);
+            assert_eq!(last_event(text.as_bytes(), 1, text.len()), Some(start));
+        }
+    }
+
+    #[test]
+    fn other_braces_are_no_guess() {
+        for text in [
+            r#"[{"ph":"X"}]"#,
+            r#"[1,{"ph":"X"}]"#,
+            r#"[{"a":1} {"ph":"X"}]"#,
+            r#"[{"a":1},{"other":"X"}]"#,
+            r#"[{"a":1},{}]"#,
+            r#"[{"a":1},{"#,
+            r#"{"a":{"ph":1}}"#,
+            r#"["}, {\"ph\":1}"]"#,
+            "{",
+            "",
+        ] {
+            assert_eq!(next_event(text.as_bytes(), 0, usize::MAX), None, "{text}");
+            assert_eq!(last_event(text.as_bytes(), 0, usize::MAX), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn segments_start_at_events_in_order() {
+        let text = format!("[{}]", [r#"{"ph":"X"}"#; 50].join(","));
+        for size in [0, 1, 10, 11, 25, 1000] {
+            let starts = segment_starts(text.as_bytes(), 1, size);
+            assert_eq!(starts[0], 1);
+            assert!(starts.is_sorted_by(|a, b| a < b));
+            assert!(starts.iter().all(|start| (start - 1) % 11 == 0));
+            assert!(size > 11 || starts.len() == 50, "{size}");
+        }
+    }
+}

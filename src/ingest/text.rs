@@ -190,6 +190,12 @@ impl<'a> Scanner<'a> {
         Ok(key)
     }
 
+    /// Reads a key like [`key`](Self::key), when nothing is odd about it.
+    pub(super) fn plain_key(&mut self) -> Option<&'a [u8]> {
+        let key = self.key().ok()?;
+        (!key.escaped && key.not_unicode.is_none()).then_some(key.raw)
+    }
+
     /// Reads the string whose opening quote is here.
     pub(super) fn string(&mut self) -> Scan<Quoted<'a>> {
         let start = self.pos + 1;
@@ -270,7 +276,7 @@ impl<'a> Scanner<'a> {
                 };
                 let close = if object { b'}' } else { b']' };
                 match self.space().ok_or(Fault::End)? {
-                    b',' if comma.is_none() => {
+                    b',' => {
                         comma = Some(self.pos);
                         self.pos += 1;
                         if self.space().ok_or(Fault::End)? != close {
@@ -428,5 +434,147 @@ impl Levels {
     fn top(&self) -> Option<bool> {
         let last = self.depth.checked_sub(1)?;
         Some(self.bits[last / 64] >> (last % 64) & 1 == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::de::IgnoredAny;
+
+    use super::*;
+
+    /// Reads `text` as one value with nothing behind it.
+    fn read(text: &str) -> Result<Value<'_>, Fault> {
+        let mut scanner = Scanner::new(text.as_bytes(), 0);
+        scanner.space();
+        let value = scanner.value()?;
+        match scanner.space() {
+            None if scanner.quirks.is_empty() => Ok(value),
+            None => Err(Fault::Unexpected(0, "a quirk")),
+            Some(_) => Err(Fault::Unexpected(scanner.pos, "more text")),
+        }
+    }
+
+    #[test]
+    fn values_keep_their_text() {
+        assert!(matches!(read("-12"), Ok(Value::Int(-12))));
+        assert!(matches!(read("-0"), Ok(Value::Int(0))));
+        assert!(matches!(read("1e400"), Ok(Value::Number(b"1e400"))));
+        assert!(matches!(read("9223372036854775808"), Ok(Value::Number(_))));
+        assert!(matches!(read(r#""é""#), Ok(Value::Text("é"))));
+        assert!(matches!(read(r#""a\n""#), Ok(Value::Quoted(br"a\n"))));
+        assert!(matches!(
+            read(r#"[1, {"a": "]"}]"#),
+            Ok(Value::Array(br#"[1, {"a": "]"}]"#))
+        ));
+        assert!(matches!(
+            read(r#" {"a": [[]]} "#),
+            Ok(Value::Object(br#"{"a": [[]]}"#))
+        ));
+        assert!(matches!(read("null"), Ok(Value::Null)));
+    }
+
+    #[test]
+    fn faults_are_where_the_text_goes_wrong() {
+        for (text, at) in [
+            ("01", 1),
+            ("-x", 0),
+            ("1.x", 2),
+            ("1e+x", 3),
+            ("nulll", 0),
+            ("[1 2]", 3),
+            ("[1,,2]", 3),
+            ("[,]", 1),
+            ("{,}", 1),
+            (r#"{"a" 1}"#, 5),
+            (r#"{"a":}"#, 5),
+            (r#"{"a":1 "b":2}"#, 7),
+            (r#"{"a":1,,}"#, 7),
+            ("[1}", 2),
+            (r#"[{"a":[]]"#, 8),
+            ("]", 0),
+        ] {
+            assert!(
+                matches!(read(text), Err(Fault::Unexpected(found, _)) if found == at),
+                "{text}: {:?}",
+                read(text)
+            );
+        }
+        for text in [
+            "", "[", "{", "[1", "[1,", r#"{"a"#, r#"{"a""#, r#"{"a":"#, "-", "1.", "nul", "N/",
+            "\"",
+        ] {
+            assert_eq!(read(text).err(), Some(Fault::End), "{text}");
+        }
+    }
+
+    #[test]
+    fn levels_are_remembered_beyond_one_word() {
+        let mut levels = Levels::default();
+        let object = |depth: usize| depth.is_multiple_of(3);
+        for depth in 0..300 {
+            levels.push(object(depth));
+        }
+        for depth in (100..300).rev() {
+            assert_eq!(levels.top(), Some(object(depth)));
+            levels.pop();
+        }
+        levels.push(true);
+        assert_eq!(levels.top(), Some(true));
+        levels.clear();
+        assert_eq!(levels.top(), None);
+    }
+
+    fn soup() -> impl Strategy<Value = String> {
+        let token = prop::sample::select(vec![
+            "{",
+            "{",
+            "}",
+            "}",
+            "[",
+            "[",
+            "]",
+            "]",
+            ",",
+            ",",
+            ":",
+            ":",
+            "\"a\"",
+            "\"a\"",
+            "\"\\n\"",
+            "\"\\u00e9\"",
+            "\"\\x\"",
+            "\"\"",
+            "0",
+            "-1",
+            "1.5",
+            "1e5",
+            "1E-5",
+            "00",
+            "1.",
+            "-",
+            ".1",
+            "true",
+            "false",
+            "null",
+            "nul",
+            "nan",
+            " ",
+            "\n",
+            "\u{a0}",
+            "x",
+        ]);
+        prop::collection::vec(token, 0..12).prop_map(|tokens| tokens.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn without_quirks_exactly_json_is_read(text in soup()) {
+            let json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+            prop_assert_eq!(read(&text).is_ok(), json, "{}", text);
+        }
     }
 }

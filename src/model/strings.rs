@@ -77,6 +77,27 @@ impl Strings {
         StrId(id)
     }
 
+    /// [`intern`](Self::intern) for bytes that are known to be ASCII.
+    ///
+    /// # Panics
+    /// When they are not.
+    #[inline]
+    pub(crate) fn intern_ascii(&mut self, text: &[u8]) -> StrId {
+        let hash = hash_of(text);
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let id = self.places[place];
+            if id == u32::MAX {
+                return self.intern(std::str::from_utf8(text).expect("ASCII"));
+            }
+            if self.hashes[id as usize] == hash && self.get(StrId(id)).as_bytes() == text {
+                return StrId(id);
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
     fn grow(&mut self) {
         let len = self.places.len() * 2;
         let mask = len - 1;

@@ -45,6 +45,7 @@ fn push_table(out: &mut String, table: &Table, inside: bool) {
     let level = if inside { "###" } else { "##" };
     let _ = writeln!(out, "{level} {}\n", escaped(&table.caption));
     let header = table.columns.iter().map(|column| match column.unit {
+        Some(unit) if column.name.is_empty() => unit.to_owned(),
         Some(unit) => format!("{} ({unit})", escaped(&column.name)),
         None => escaped(&column.name),
     });

@@ -58,7 +58,7 @@ pub(crate) fn shortened(name: &str, limit: usize) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     let room = limit.saturating_sub(1);
-    let tail_room = room / 3;
+    let tail_room = room / 4;
     let head = taken(name.chars(), room - tail_room);
     let tail: String = {
         let reversed = taken(name.chars().rev(), tail_room);
@@ -99,8 +99,8 @@ mod tests {
     #[test]
     fn names_shrink_in_the_middle_by_columns() {
         assert_eq!(shortened("abcdefghij", 10), "abcdefghij");
-        assert_eq!(shortened("abcdefghijk", 10), "abcdef…ijk");
-        assert_eq!(shortened("核核核核核核", 7), "核核…核");
+        assert_eq!(shortened("abcdefghijk", 10), "abcdefg…jk");
+        assert_eq!(shortened("核核核核核核", 7), "核核…");
         assert_eq!(shortened("abc", 1), "…");
         for limit in 1..12 {
             assert!(width(&shortened("核abc核def核", limit)) <= limit, "{limit}");

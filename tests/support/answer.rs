@@ -6,35 +6,34 @@ use serde_json::Value;
 use tracekit::attribute::{AttributeOptions, Attribution, Request, attribute_paths};
 use tracekit::ingest::IngestOptions;
 
-/// A request for `path` without hashes.
-pub(crate) fn request(path: &Path) -> Request {
-    Request {
-        paths: vec![path.to_owned()],
+/// The attribution of `path` with `options`, read as `ingest` says; inputs are not hashed.
+fn ask(
+    path: &Path,
+    ingest: IngestOptions,
+    options: &AttributeOptions,
+) -> tracekit::Result<Attribution> {
+    let request = Request {
+        paths: &[path.to_owned()],
+        ingest,
+        options,
+        ranks: Vec::new(),
+        expect: Vec::new(),
         hash_inputs: false,
-        ..Request::default()
-    }
+    };
+    attribute_paths(&request, &|_| {})
 }
 
 /// The attribution of `path`.
-pub(crate) fn attribution(path: &Path, options: AttributeOptions) -> tracekit::Result<Attribution> {
-    attribute_paths(
-        &Request {
-            options,
-            ..request(path)
-        },
-        &|_| {},
-    )
+pub(crate) fn attribution(
+    path: &Path,
+    options: &AttributeOptions,
+) -> tracekit::Result<Attribution> {
+    ask(path, IngestOptions::default(), options)
 }
 
 /// The attribution of `path` read in another way, as JSON.
 pub(crate) fn read_as(path: &Path, ingest: IngestOptions) -> Value {
-    let answer = attribute_paths(
-        &Request {
-            ingest,
-            ..request(path)
-        },
-        &|_| {},
-    );
+    let answer = ask(path, ingest, &AttributeOptions::default());
     json(&answer.unwrap_or_else(|error| panic!("{error}")))
 }
 

@@ -47,16 +47,20 @@ pub(crate) fn folders_in(folder: &Path) -> Vec<PathBuf> {
 
 /// The content of `path`, decompressed when it is gzip.
 pub(crate) fn content(path: &Path) -> Vec<u8> {
+    whole_content(path).unwrap_or_else(|| panic!("{} is damaged", path.display()))
+}
+
+/// The content of `path`, decompressed when it is gzip; `None` when that is damaged.
+pub(crate) fn whole_content(path: &Path) -> Option<Vec<u8>> {
     use std::io::Read;
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return bytes;
+        return Some(bytes);
     }
     let mut plain = Vec::new();
-    flate2::read::MultiGzDecoder::new(bytes.as_slice())
-        .read_to_end(&mut plain)
-        .unwrap();
-    plain
+    let mut decoder = flate2::read::MultiGzDecoder::new(bytes.as_slice());
+    decoder.read_to_end(&mut plain).ok()?;
+    Some(plain)
 }
 
 /// `bytes` as gzip.

@@ -89,10 +89,14 @@ impl<'a> serde::Deserialize<'a> for Fields<'a> {
 impl<'a> Fields<'a> {
     /// The last field called `key`.
     fn get(&self, key: &str) -> Option<&'a str> {
-        self.0
-            .iter()
-            .rev()
-            .find(|(name, _)| name == key)
+        self.last_of(&[key])
+    }
+
+    /// The last field called by one of `keys`.
+    fn last_of(&self, keys: &[&str]) -> Option<&'a str> {
+        let mut fields = self.0.iter().rev();
+        fields
+            .find(|(name, _)| keys.contains(&name.as_str()))
             .map(|(_, value)| value.get())
     }
 }
@@ -127,14 +131,18 @@ fn row(text: &str) -> Result<Row, serde_json::Error> {
         return Ok(row);
     }
     let event: Fields<'_> = serde_json::from_str(text)?;
-    let string = |key: &str| {
-        event
-            .get(key)
-            .and_then(|value| serde_json::from_str::<String>(value).ok())
+    // What `serde_json` cannot decode, half a surrogate pair say, has no second opinion.
+    let string = |key: &str| match event.get(key) {
+        Some(value) if value.starts_with('"') => serde_json::from_str::<String>(value),
+        _ => Ok(String::new()),
     };
-    row.ph = string("ph").and_then(|ph| ph.bytes().next()).unwrap_or(0);
-    row.name = string("name").unwrap_or_default();
-    row.cat = string("cat").unwrap_or_default();
+    row.ph = match string("ph")?.as_bytes() {
+        [] => 0,
+        [letter] => *letter,
+        _ => b'?',
+    };
+    row.name = string("name")?;
+    row.cat = string("cat")?;
     row.pid = event.get("pid").map_or(Place::Missing, place);
     row.tid = event.get("tid").map_or(Place::Missing, place);
     row.ts = event.get("ts").and_then(nanoseconds);
@@ -152,28 +160,33 @@ fn row(text: &str) -> Result<Row, serde_json::Error> {
     }
     let Some(args) = args else { return Ok(row) };
     let int = |key: &str| args.get(key).and_then(signed);
+    let external = args
+        .last_of(&["External id", "external id"])
+        .map_or(0, unsigned);
     row.unfinished = args
         .get("finished")
         .is_some_and(|value| matches!(value, "false" | "\"false\""));
     if activity.is_device_work() {
         row.correlation = args.get("correlation").map_or(0, unsigned);
-        row.external = args.get("External id").map_or(0, unsigned);
+        row.external = external;
         row.device = int("device").or_else(|| int("inDevice"));
         row.stream = int("stream");
     } else if activity.is_launch() || of_flow {
         if !of_flow {
             row.correlation = args.get("correlation").map_or(0, unsigned);
         }
-        row.external = args.get("External id").map_or(0, unsigned);
+        row.external = external;
     } else {
-        row.external = args.get("External id").map_or(0, unsigned);
+        row.external = external;
         row.sequence = int("Sequence number").unwrap_or(-1);
         row.fwd_thread = int("Fwd thread id").unwrap_or(0);
-        row.index = int("Ev Idx")
-            .or_else(|| int("Profiler Event Index"))
+        row.index = args
+            .last_of(&["Ev Idx", "Profiler Event Index"])
+            .and_then(signed)
             .unwrap_or(-1);
         row.dims = args
-            .get("Input Dims")
+            .last_of(&["Input Dims", "Input dims"])
+            .filter(|dims| dims.starts_with('['))
             .map(without_white_space)
             .unwrap_or_default();
     }
@@ -263,7 +276,9 @@ pub(crate) fn nanoseconds(text: &str) -> Option<i64> {
     if first > b'5' || (first == b'5' && (more || value % 2 == 1)) {
         value += 1;
     }
-    i64::try_from(if negative { -value } else { value }).ok()
+    let value = i64::try_from(if negative { -value } else { value }).ok()?;
+    // The library takes times of less than 2^62 ns, so that sums of two cannot overflow.
+    (value.unsigned_abs() < 1 << 62).then_some(value)
 }
 
 /// Gives every `B` the length to its `E`.

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use tracekit::Trace;
 use tracekit::ingest::{IngestOptions, Reader};
 
-use crate::support::{content, corpus, files_under, package, reference};
+use crate::support::{corpus, files_under, package, reference, whole_content};
 
 /// Compares one file; false when it is no trace in strict JSON and so has no second opinion.
 fn agrees(path: &Path) -> bool {
-    let content = content(path);
-    let want = match reference::read(&content) {
-        Ok(rows) => rows,
-        Err(_) => return false,
+    let Some(content) = whole_content(path) else {
+        return false;
+    };
+    let Ok(want) = reference::read(&content) else {
+        return false;
     };
     for reader in [Reader::Auto, Reader::Text] {
         let options = IngestOptions {
@@ -89,8 +90,8 @@ fn the_plain_reader_knows_its_decimals() {
         ("15e-5", Some(0)),
         ("25e-4", Some(2)),
         ("\"3.5\"", Some(3_500)),
-        ("9223372036854775.807", Some(i64::MAX)),
-        ("9223372036854775.808", None),
+        ("4611686018427387.903", Some((1 << 62) - 1)),
+        ("4611686018427387.904", None),
         ("1e400", None),
         ("0e400", Some(0)),
         ("null", None),

@@ -49,7 +49,7 @@ fn check(folder: &Path) -> Vec<String> {
     } else {
         folder.join("trace.json")
     };
-    let answer = match attribution(&input, options(&expected["options"])) {
+    let answer = match attribution(&input, &options(&expected["options"])) {
         Ok(attribution) => json(&attribution),
         Err(error) => return vec![format!("{case}: {error}")],
     };

@@ -286,7 +286,7 @@ fn attribution_of_every_hostile_file_ends_in_an_answer_or_a_line() {
     for path in files_under(&package("fixtures/hostile")) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let refused = Trace::open(&path, &IngestOptions::default()).is_err();
-        let answer = attribution(Path::new(&path), AttributeOptions::default());
+        let answer = attribution(Path::new(&path), &AttributeOptions::default());
         assert_eq!(answer.is_err(), refused, "{name}");
     }
 }

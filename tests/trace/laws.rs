@@ -1,13 +1,19 @@
 //! Laws: how a trace is stored, cut or read never changes an answer, and sums add up exactly.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use serde_json::Value;
 use tempfile::TempDir;
+use tracekit::attribute::AttributeOptions;
 use tracekit::ingest::{IngestOptions, Reader};
 
-use crate::support::answer::{answer, comparable, differences, read_as, stored, without};
+use crate::support::answer::{
+    answer, attribution, comparable, differences, json, read_as, stored, without,
+};
 use crate::support::builder::{Content, Layout, build, plans};
 use crate::support::seeded::Seeded;
 use crate::support::{content, corpus, files_under, gzip, laws, minify, package};
@@ -50,9 +56,11 @@ impl Bench {
     }
 }
 
+/// A modest number of cases; `PROPTEST_CASES` asks for another.
 fn few(cases: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok();
     ProptestConfig {
-        cases,
+        cases: asked.map_or(cases, |cases| cases.parse().unwrap()),
         failure_persistence: None,
         ..ProptestConfig::default()
     }
@@ -89,7 +97,7 @@ proptest! {
             for mmap in [true, false] {
                 let options = IngestOptions { reader, mmap, chunk_bytes, segment_bytes, ..IngestOptions::default() };
                 let what = format!("{options:?}");
-                bench.same(read_as(&bench.plain, options.clone()), &what)?;
+                bench.same(read_as(&bench.plain, options), &what)?;
                 bench.same(read_as(&zipped, options), &format!("gzip and {what}"))?;
             }
         }
@@ -162,6 +170,59 @@ proptest! {
 }
 
 #[test]
+fn random_traces_have_what_the_laws_are_about() {
+    let mut runner = TestRunner::deterministic();
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for _ in 0..120 {
+        let plan = plans().new_tree(&mut runner).unwrap().current();
+        let answer = Bench::new(&build(&plan)).want;
+        let count = |place: &Value| place.as_i64().unwrap() > 0;
+        let finding = |code: &str| {
+            let mut findings = answer["health"].as_array().unwrap().iter();
+            findings.any(|finding| finding["code"] == code)
+        };
+        let devices = answer["ranks"][0]["devices"].as_array().unwrap();
+        for (what, there) in [
+            ("forward", count(&answer["totals"]["forward"]["sum_ns"])),
+            ("backward", count(&answer["totals"]["backward"]["sum_ns"])),
+            ("recompute", count(&answer["totals"]["recompute"]["sum_ns"])),
+            ("optimizer", count(&answer["totals"]["optimizer"]["sum_ns"])),
+            ("other", count(&answer["totals"]["other"]["sum_ns"])),
+            (
+                "pre_window",
+                count(&answer["totals"]["pre_window"]["sum_ns"]),
+            ),
+            ("unlinked", count(&answer["totals"]["unlinked"]["sum_ns"])),
+            (
+                "graphs",
+                answer["totals"]["total"]["launches"]
+                    != answer["coverage"]["linked_by"]["correlation"],
+            ),
+            ("overlaps", finding("lane_overlap")),
+            ("repairs", finding("lane_overlap_repaired")),
+            ("inferred phases", finding("phases_inferred")),
+            ("work before its launch", finding("work_before_launch")),
+            ("two devices", devices.len() == 2),
+            ("no device", devices.is_empty()),
+            (
+                "steps",
+                devices
+                    .iter()
+                    .any(|device| device["steps"].as_array().unwrap().len() > 1),
+            ),
+        ] {
+            *seen.entry(what).or_default() += usize::from(there);
+        }
+    }
+    println!("{seen:?}");
+    let rare: Vec<_> = seen.iter().filter(|(_, times)| **times < 3).collect();
+    assert!(
+        rare.is_empty(),
+        "the random traces hardly ever have {rare:?}"
+    );
+}
+
+#[test]
 fn real_traces_obey_the_laws_however_they_are_read() {
     for path in files_under(&package("fixtures/traces")) {
         let bytes = content(&path);
@@ -184,7 +245,7 @@ fn real_traces_obey_the_laws_however_they_are_read() {
             ..IngestOptions::default()
         };
         bench
-            .same(read_as(&zipped, small.clone()), "gzip in small chunks")
+            .same(read_as(&zipped, small), "gzip in small chunks")
             .unwrap();
         bench
             .same(read_as(&bench.plain, small), "small segments")
@@ -204,11 +265,11 @@ fn every_trace_of_the_corpus_obeys_the_laws() {
     let mut analysed = 0;
     let mut wrong = Vec::new();
     for path in corpus::traces(&corpus) {
-        let Ok(attribution) = crate::support::answer::attribution(&path, Default::default()) else {
+        let Ok(attribution) = attribution(&path, &AttributeOptions::default()) else {
             continue;
         };
         analysed += 1;
-        let found = laws::broken(&crate::support::answer::json(&attribution));
+        let found = laws::broken(&json(&attribution));
         wrong.extend(
             found
                 .into_iter()

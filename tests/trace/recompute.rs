@@ -35,7 +35,7 @@ fn found(trace: &Trace, evidence: RecomputeEvidence) -> BTreeSet<EventId> {
         .collect()
 }
 
-/// The operators that start in one of `spans`.
+/// The operators that lie in one of `spans`.
 fn operators_in(trace: &Trace, spans: &Spans) -> BTreeSet<EventId> {
     let events = &trace.events;
     events
@@ -43,11 +43,12 @@ fn operators_in(trace: &Trace, spans: &Spans) -> BTreeSet<EventId> {
         .filter(|id| events.activity(*id) == ActivityType::CpuOp && events.is_complete(*id))
         .filter(|id| {
             let start = events.ts(*id).unwrap().0;
+            let end = start + events.dur(*id).unwrap().0;
             [Some(events.track(*id)), None]
                 .iter()
                 .filter_map(|track| spans.get(track))
                 .flatten()
-                .any(|(from, to)| *from <= start && start < *to)
+                .any(|(from, to)| *from <= start && end <= *to)
         })
         .collect()
 }
@@ -166,7 +167,7 @@ fn counts_in_the_answer_are_the_operations_found() {
     for run in runs {
         for evidence in [RecomputeEvidence::Auto, RecomputeEvidence::Sequence] {
             let found = found(&open(&run), evidence).len() as u64;
-            let answer = attribution(&run.path, options(evidence)).unwrap();
+            let answer = attribution(&run.path, &options(evidence)).unwrap();
             assert_eq!(answer.recompute.ops, found, "{} by {evidence:?}", run.name);
         }
     }
@@ -178,7 +179,7 @@ fn runs_without_checkpointing_have_no_recompute() {
     let mut checked = 0;
     for run in runs.iter().filter(|run| run.truth_ops == 0) {
         checked += 1;
-        let answer = attribution(&run.path, AttributeOptions::default()).unwrap();
+        let answer = attribution(&run.path, &AttributeOptions::default()).unwrap();
         assert_eq!(
             (answer.recompute.ops, answer.recompute.regions),
             (0, 0),
@@ -195,7 +196,7 @@ fn runs_without_checkpointing_have_no_recompute() {
 fn compiled_runs_say_that_recompute_may_be_hidden() {
     let Some(runs) = checked_runs() else { return };
     for run in runs.iter().filter(|run| run.variant.ends_with("_ingraph")) {
-        let answer = attribution(&run.path, AttributeOptions::default()).unwrap();
+        let answer = attribution(&run.path, &AttributeOptions::default()).unwrap();
         assert_ne!(answer.recompute.observable, "yes", "{}", run.name);
     }
 }
@@ -207,7 +208,7 @@ fn files_that_are_not_json_are_refused_at_a_byte() {
     };
     let mut refused = 0;
     for run in corpus::runs(&corpus).iter().filter(|run| !run.strict_json) {
-        let error = attribution(&run.path, AttributeOptions::default()).expect_err(&run.name);
+        let error = attribution(&run.path, &AttributeOptions::default()).expect_err(&run.name);
         assert!(error.offset().is_some(), "{error}");
         assert_eq!(error.path(), Some(run.path.as_path()), "{error}");
         refused += 1;

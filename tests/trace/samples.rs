@@ -18,7 +18,7 @@ fn truth(strategy: &str) -> Value {
 }
 
 fn samples() -> Value {
-    json(&attribution(&package("fixtures/traces"), AttributeOptions::default()).unwrap())
+    json(&attribution(&package("fixtures/traces"), &AttributeOptions::default()).unwrap())
 }
 
 fn int(value: &Value) -> i64 {
@@ -134,4 +134,18 @@ fn only_the_checkpointed_sample_recomputes() {
         found < wall && found > wall / 2,
         "{found} of self time in {wall} of re-runs"
     );
+}
+
+#[test]
+fn the_samples_have_no_findings_but_that_they_are_host_only() {
+    let findings: Vec<(String, i64)> = samples()["health"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| {
+            let code = finding["code"].as_str().unwrap();
+            (code.to_owned(), int(&finding["count"]))
+        })
+        .collect();
+    assert_eq!(findings, [("no_device_work".to_owned(), 3)]);
 }

@@ -30,7 +30,7 @@ fn device_timelines_are_exact_on_public_traces() {
     assert!(!traces.is_empty());
     let mut wrong = Vec::new();
     for (name, want) in traces {
-        let answer = json(&attribution(&public.join(name), AttributeOptions::default()).unwrap());
+        let answer = json(&attribution(&public.join(name), &AttributeOptions::default()).unwrap());
         let devices = answer["ranks"][0]["devices"].as_array().unwrap();
         assert_eq!(devices.len(), 1, "{name}");
         let (line, total) = (&devices[0]["timeline"], &devices[0]["totals"]["total"]);
@@ -66,7 +66,7 @@ fn the_checkpointed_mi300_trace_has_its_known_recompute() {
     };
     let path =
         corpus.join("public/AMD-AGI+TraceLens/tests/traces/mi300/resnet_act_checkpoint.json.gz");
-    let answer = attribution(&path, AttributeOptions::default()).unwrap();
+    let answer = attribution(&path, &AttributeOptions::default()).unwrap();
     assert_eq!(answer.totals.total.events, 3_653);
     let table = json(&answer);
     assert_eq!(table["totals"]["pre_window"]["events"], 968);

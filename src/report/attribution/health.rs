@@ -98,29 +98,26 @@ fn no_traces(skipped: &[&SkippedInput]) -> String {
 
 /// `severity code ×count: what it means (first: where)`.
 fn finding(entry: &HealthEntry) -> String {
-    let mut text = format!(
-        "{} {} ×{}: {}",
-        entry.severity.as_str(),
-        entry.code,
-        count(entry.count),
-        entry.help
-    );
     let name = entry.first_name.as_deref().map(visible);
     let name = name.as_deref().map(|name| shortened(name, LONGEST_NAME));
-    match (name, entry.first_offset) {
-        (Some(name), Some(offset)) => text.push_str(&format!(" (first: {name} at byte {offset})")),
-        (Some(name), None) => text.push_str(&format!(" ({name})")),
-        (None, Some(offset)) => text.push_str(&format!(" (first at byte {offset})")),
-        (None, None) => {}
-    }
-    if let (Some(raw), Some(repaired)) = (entry.raw_ns, entry.repaired_ns) {
-        text.push_str(&format!(
-            "; {} ms of {} ms taken away",
-            ms(Ns(repaired)),
-            ms(Ns(raw))
-        ));
-    }
-    text
+    let place = match (name, entry.first_offset) {
+        (Some(name), Some(offset)) => format!(" (first: {name} at byte {offset})"),
+        (Some(name), None) => format!(" ({name})"),
+        (None, Some(offset)) => format!(" (first at byte {offset})"),
+        (None, None) => String::new(),
+    };
+    let repair = match (entry.raw_ns, entry.repaired_ns) {
+        (Some(raw), Some(repaired)) => {
+            format!("; {} ms of {} ms taken away", ms(Ns(repaired)), ms(Ns(raw)))
+        }
+        _ => String::new(),
+    };
+    let HealthEntry { code, help, .. } = entry;
+    let severity = entry.severity.as_str();
+    format!(
+        "{severity} {code} ×{}: {help}{place}{repair}",
+        count(entry.count)
+    )
 }
 
 #[cfg(test)]

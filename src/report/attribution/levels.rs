@@ -32,6 +32,7 @@ impl Buckets {
         let mut columns: Vec<Column> = keys.iter().map(|key| Column::text(*key)).collect();
         columns.push(Column::ms(window));
         columns.push(Column::percent("idle"));
+        columns.push(Column::ms("total"));
         let buckets = self.0.iter().enumerate();
         columns.extend(buckets.map(|(place, bucket)| {
             let column = Column::ms(bucket.as_str());
@@ -41,19 +42,18 @@ impl Buckets {
                 column
             }
         }));
-        columns.push(Column::ms("total"));
         columns
     }
 
     fn cells(&self, keys: Vec<Value>, window: [Value; 2], table: &attribute::Table) -> Vec<Value> {
         let mut cells = keys;
         cells.extend(window);
+        cells.push(Value::Ns(table.total.sum_ns));
         cells.extend(
             self.0
                 .iter()
                 .map(|bucket| Value::Ns(table.bucket(*bucket).sum_ns)),
         );
-        cells.push(Value::Ns(table.total.sum_ns));
         cells
     }
 }
@@ -264,12 +264,12 @@ mod tests {
         let device = [
             "window",
             "idle",
+            "total",
             "forward",
             "backward",
             "recompute",
             "optimizer",
             "other",
-            "total",
         ];
         for (by, keys, rows) in [
             (By::Step, vec!["step", "rank"], 4),

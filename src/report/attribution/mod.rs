@@ -4,13 +4,16 @@
 //! beside them, top kernels, coverage, health. Several runs: how they compare, then each in short.
 
 mod comparison;
+mod coverage;
 mod facts;
 mod health;
+mod inputs;
 mod kernels;
 mod label;
 mod levels;
 mod page;
 mod phases;
+mod recompute;
 mod rows;
 #[cfg(test)]
 mod sample;

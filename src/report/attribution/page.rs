@@ -1,7 +1,9 @@
 //! The report of an attribution, put together.
 
 use super::super::document::{Block, Document, Note, Section};
-use super::{comparison, facts, health, kernels, levels, phases, timeline, verdict};
+use super::{
+    comparison, coverage, facts, health, inputs, kernels, levels, phases, timeline, verdict,
+};
 use crate::attribute::{Attribution, RunResult};
 
 /// What the rows of the main table are.
@@ -33,7 +35,7 @@ pub struct AttributionView {
 pub fn attribution_document(attribution: &Attribution, view: AttributionView) -> Document {
     let mut sections = vec![Section {
         title: None,
-        blocks: vec![Block::Notes(facts::inputs(attribution, view.verbose))],
+        blocks: vec![Block::Notes(inputs::notes(attribution, view.verbose))],
     }];
     let closing = closing(attribution, view.verbose);
     let title = match attribution.runs.as_slice() {
@@ -50,7 +52,7 @@ pub fn attribution_document(attribution: &Attribution, view: AttributionView) ->
                 let mut blocks = vec![Block::Paragraph(verdict::of_run(attribution, run))];
                 blocks.extend(run_blocks(attribution, run, view));
                 if let Some(Block::Notes(notes)) = blocks.last_mut() {
-                    let text = facts::coverage(&run.coverage, &run.totals);
+                    let text = coverage::described(&run.coverage, &run.totals);
                     notes.push(Note::new("coverage", text));
                 }
                 if view.kernels_of_each_run {
@@ -89,9 +91,9 @@ fn run_blocks(attribution: &Attribution, run: &RunResult, view: AttributionView)
 }
 
 fn closing(attribution: &Attribution, verbose: bool) -> Vec<Note> {
-    let coverage = facts::coverage(&attribution.coverage, &attribution.totals);
-    let coverage = format!("{coverage}; {}", facts::dropped(attribution));
-    let mut notes = vec![Note::new("coverage", coverage)];
+    let placed = coverage::described(&attribution.coverage, &attribution.totals);
+    let text = format!("{placed}; {}", coverage::dropped(attribution));
+    let mut notes = vec![Note::new("coverage", text)];
     notes.extend(health::notes(attribution, verbose));
     notes
 }

@@ -85,10 +85,16 @@ fn device(attribution: &Attribution, run: &RunResult) -> Table {
         cells
     };
     let share = |time: Ns| Value::share(time, windows.sum.window_ns);
+    let host_total: Ns = Phase::ALL
+        .into_iter()
+        .map(|phase| host_self(run, phase))
+        .sum();
+    // Some traces have no host operators at all.
+    let host = |time: Ns| Value::ns_or_missing((host_total > Ns::ZERO).then_some(time));
     let mut rows = Vec::new();
     for bucket in shown_buckets(|bucket| totals.bucket(bucket).events) {
         let host = match bucket {
-            Bucket::Phase(phase) => Value::Ns(host_self(run, phase)),
+            Bucket::Phase(phase) => host(host_self(run, phase)),
             Bucket::PreWindow | Bucket::Unlinked => Value::NotApplicable,
         };
         let cell = totals.bucket(bucket);
@@ -111,15 +117,11 @@ fn device(attribution: &Attribution, run: &RunResult) -> Table {
             }
         }
     }
-    let host = Phase::ALL
-        .into_iter()
-        .map(|phase| host_self(run, phase))
-        .sum();
     rows.push(Row::total(row(
         "total",
         &total,
         share(windows.sum.busy_ns()),
-        Value::Ns(host),
+        host(host_total),
     )));
     let count = devices(attribution, run).count() as u64;
     let caption = if count > 1 {

@@ -133,9 +133,16 @@ fn host_rows(attribution: &Attribution, file: &RankResult, rows: &mut Vec<Row>) 
         device: None,
         step: None,
     };
+    // Some traces have no host operators at all.
+    let has_operators = file
+        .host
+        .phases
+        .values()
+        .any(|time| time.self_ns > Ns::ZERO);
     for phase in Phase::ALL {
         let time = file.host.phases.get(&phase).copied().unwrap_or_default();
-        rows.push(place.row(phase.as_str(), host(time.wall_ns, Some(time.self_ns))));
+        let own = has_operators.then_some(time.self_ns);
+        rows.push(place.row(phase.as_str(), host(time.wall_ns, own)));
     }
     for step in &file.host.steps {
         let place = Place {

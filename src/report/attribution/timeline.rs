@@ -5,6 +5,9 @@ use super::label::counted;
 use crate::attribute::{Attribution, Bucket, DeviceResult, RunResult, Timeline};
 use crate::units::Ns;
 
+/// One of the times of a timeline.
+type TimeOf = fn(&Timeline) -> Ns;
+
 /// Windows of devices, added up.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Windows {
@@ -106,7 +109,7 @@ pub(super) fn table(attribution: &Attribution, run: &RunResult) -> Option<Table>
     };
     columns.extend([Column::ms(name), Column::percent("")]);
     windows.push(capture);
-    let parts: [(&str, fn(&Timeline) -> Ns, bool); 5] = [
+    let parts: [(&str, TimeOf, bool); 5] = [
         ("compute", |line| line.compute_ns, true),
         (
             "exposed communication",
@@ -117,7 +120,7 @@ pub(super) fn table(attribution: &Attribution, run: &RunResult) -> Option<Table>
         ("exposed fills", |line| line.exposed_memset_ns, false),
         ("idle", |line| line.idle_ns, true),
     ];
-    let row = |name: &str, time: fn(&Timeline) -> Ns| {
+    let row = |name: &str, time: TimeOf| {
         let mut cells = vec![Value::text(name)];
         for window in &windows {
             let time = time(&window.sum);

@@ -17,15 +17,13 @@ pub(super) fn lead(attribution: &Attribution) -> String {
 
 /// The sentence for one run.
 pub(super) fn of_run(attribution: &Attribution, run: &RunResult) -> String {
-    let head = run
-        .step_time
-        .map(|time| steps(time, run.ranks.len() as u64));
+    let head = run.step_time.map(|time| steps(attribution, run, time));
     let step_windows = Windows::of_steps(attribution, run);
     if let Some(windows) = step_windows.or_else(|| Windows::of_captures(attribution, run)) {
         let whole = if step_windows.is_some() {
             "of the step"
         } else {
-            "of the device window"
+            "of the window"
         };
         let head = head.unwrap_or_else(|| match devices(attribution, run).count() as u64 {
             1 => format!("no steps, device window {} ms", ms(windows.sum.window_ns)),
@@ -40,25 +38,33 @@ pub(super) fn of_run(attribution: &Attribution, run: &RunResult) -> String {
     let head = head.unwrap_or_else(|| "no steps".to_owned());
     match host_shares(run) {
         Some(shares) => format!("{head}: {shares} of host operator time; no device work"),
-        None => format!("{head}: no device work and no host operators"),
+        None => "nothing to attribute: no device work and no host operators".to_owned(),
     }
 }
 
-fn steps(time: StepTime, ranks: u64) -> String {
-    let steps = counted(
-        time.steps,
-        if time.partial {
-            "step (partial ones too)"
-        } else {
-            "step"
-        },
-    );
-    let steps = steps.replace("step (partial ones too)s", "steps (partial ones too)");
-    if ranks > 1 {
-        format!("{steps} on {ranks} ranks, median {} ms", ms(time.median_ns))
+/// Where the device takes its own time for a step, that is told, too: shares are of it.
+fn steps(attribution: &Attribution, run: &RunResult, time: StepTime) -> String {
+    let partial = if time.partial {
+        " (partial ones too)"
     } else {
-        format!("{steps}, median {} ms", ms(time.median_ns))
-    }
+        ""
+    };
+    let ranks = match run.ranks.len() {
+        0 | 1 => String::new(),
+        several => format!(" on {several} ranks"),
+    };
+    let median = if time.steps == 1 { "" } else { "median " };
+    let device = Windows::spread_of_steps(attribution, run).map(|(median, _, _)| median);
+    let device = device
+        .filter(|device| (*device - time.median_ns).0.abs() > time.median_ns.0 / 20)
+        .map_or_else(String::new, |device| {
+            format!(" (on the device {} ms)", ms(device))
+        });
+    let steps = counted(time.steps, "step");
+    format!(
+        "{steps}{partial}{ranks}, {median}{} ms{device}",
+        ms(time.median_ns)
+    )
 }
 
 /// `forward 31.2 %, …, idle 5.0 %`, without what is zero.
@@ -71,12 +77,13 @@ fn device_shares(windows: &Windows, whole: &str) -> String {
         .map(|bucket| format!("{} {} %", bucket.as_str(), share(windows.phase(bucket))))
         .collect();
     parts.push(format!("idle {} %", share(windows.sum.idle_ns)));
-    let mut sentence = format!("{} {whole}", parts.join(", "));
-    if windows.sum.exposed_communication_ns > Ns::ZERO {
-        let exposed = share(windows.sum.exposed_communication_ns);
-        sentence.push_str(&format!("; exposed communication {exposed} %"));
-    }
-    sentence
+    let exposed = windows.sum.exposed_communication_ns;
+    let exposed = if exposed > Ns::ZERO {
+        format!("; exposed communication {} %", share(exposed))
+    } else {
+        String::new()
+    };
+    format!("{} {whole}{exposed}", parts.join(", "))
 }
 
 fn host_shares(run: &RunResult) -> Option<String> {
@@ -138,7 +145,7 @@ mod tests {
     fn without_device_work_the_host_answers() {
         assert_eq!(
             lead(&sample::host_only()),
-            "1 step, median 10.000 ms: forward 25.0 %, backward 75.0 % of host operator time; \
+            "1 step, 10.000 ms: forward 25.0 %, backward 75.0 % of host operator time; \
              no device work"
         );
     }
