@@ -107,6 +107,8 @@ pub struct HealthEntry {
     pub count: u64,
     /// Byte offset of the first of them in the decompressed content of its file.
     pub first_offset: Option<u64>,
+    /// Which input the first of them is in: an index into the inputs of the result.
+    pub first_input: Option<usize>,
     /// Name of the first of them.
     pub first_name: Option<String>,
     /// Summed time before a repair, in nanoseconds.
@@ -124,6 +126,7 @@ struct Counter {
     count: u64,
     first: Option<(u64, String)>,
     name: Option<String>,
+    input: Option<usize>,
     raw_ns: Option<i64>,
     repaired_ns: Option<i64>,
 }
@@ -204,13 +207,14 @@ impl Health {
         }
     }
 
-    /// Adds the findings of a later file: what was first there stays first.
-    pub fn append(&mut self, later: &Self) {
+    /// Adds the findings of input number `input`: what was first in an earlier one stays first.
+    pub fn append(&mut self, later: &Self, input: usize) {
         for (code, theirs) in &later.counters {
             let ours = self.counters.entry(*code).or_default();
             if ours.count == 0 {
                 ours.first.clone_from(&theirs.first);
                 ours.name.clone_from(&theirs.name);
+                ours.input = Some(input);
             }
             ours.count += theirs.count;
             for (ours, theirs) in [
@@ -244,6 +248,7 @@ impl Health {
                 severity: code.severity(),
                 count: counter.count,
                 first_offset: counter.first.as_ref().map(|(offset, _)| *offset),
+                first_input: counter.input,
                 first_name: counter
                     .first
                     .as_ref()

@@ -90,11 +90,8 @@ pub(crate) fn attribute_file(trace: &Trace, options: &AttributeOptions) -> FileA
         steps: &steps,
         links: &links,
     };
-    let coverage = placed.place(&verdicts, &mut work, &mut health);
-    let mut file = FileAttribution {
-        coverage,
-        ..FileAttribution::default()
-    };
+    placed.place(&verdicts, &mut work);
+    let mut file = FileAttribution::default();
     let partial = placed.partial_steps(&names, &work);
     let selected: Vec<bool> = steps
         .all
@@ -111,12 +108,12 @@ pub(crate) fn attribute_file(trace: &Trace, options: &AttributeOptions) -> FileA
         selected: &selected,
         options,
     };
-    if options.steps.is_some() {
-        file.coverage = placed.coverage(work.iter().filter(|work| window.wants(work)));
-    }
+    let wanted = || work.iter().filter(|work| window.wants(work));
+    file.coverage = placed.coverage(wanted());
+    placed.note(wanted(), &mut health);
     let mut tally = Tally::default();
     let mut kernels = FxHashMap::<(Bucket, StrId), (Ns, u64)>::default();
-    for work in work.iter().filter(|work| window.wants(work)) {
+    for work in wanted() {
         if let Some(&verdict) = verdicts.get(work.launch as usize) {
             tally.count_device(verdict, work.span.len());
         }
@@ -228,16 +225,14 @@ struct Placed<'a> {
 
 impl Placed<'_> {
     /// Gives every piece of work its bucket, launch and step.
-    fn place(&self, verdicts: &[Verdict], work: &mut [Work], health: &mut Health) -> Coverage {
+    fn place(&self, verdicts: &[Verdict], work: &mut [Work]) {
         let has_steps = !self.steps.all.is_empty();
         for (work, link) in work.iter_mut().zip(&self.links.links) {
             let Some(number) = link.launch() else {
-                let (bucket, code) = match link {
-                    Link::PreWindow => (Bucket::PreWindow, HealthCode::PreWindow),
-                    _ => (Bucket::Unlinked, HealthCode::UnlinkedDeviceWork),
+                work.bucket = match link {
+                    Link::PreWindow => Bucket::PreWindow,
+                    _ => Bucket::Unlinked,
                 };
-                work.bucket = bucket;
-                self.trace.note(health, code, work.event);
                 continue;
             };
             let launch = self.links.launches[number as usize];
@@ -256,12 +251,23 @@ impl Placed<'_> {
                 }
                 None => {}
             }
-            if work.span.start < launch.at {
-                self.trace
-                    .note(health, HealthCode::WorkBeforeLaunch, work.event);
-            }
         }
-        self.coverage(work.iter())
+    }
+
+    /// Counts what is odd about the links of work that is in the numbers.
+    fn note<'w>(&self, work: impl Iterator<Item = &'w Work>, health: &mut Health) {
+        for work in work {
+            let launch = self.links.launches.get(work.launch as usize);
+            let code = match work.bucket {
+                Bucket::PreWindow => HealthCode::PreWindow,
+                Bucket::Unlinked => HealthCode::UnlinkedDeviceWork,
+                Bucket::Phase(_) if launch.is_some_and(|launch| work.span.start < launch.at) => {
+                    HealthCode::WorkBeforeLaunch
+                }
+                Bucket::Phase(_) => continue,
+            };
+            self.trace.note(health, code, work.event);
+        }
     }
 
     fn coverage<'w>(&self, work: impl Iterator<Item = &'w Work>) -> Coverage {

@@ -242,8 +242,8 @@ fn combine(
             })
     });
     let mut health = Health::default();
-    for file in &files {
-        health.append(&file.attribution.health);
+    for (number, file) in files.iter().enumerate() {
+        health.append(&file.attribution.health, number);
     }
     health.add(
         HealthCode::FailedInput,

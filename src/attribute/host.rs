@@ -39,8 +39,9 @@ pub(crate) struct Op {
     /// `Sequence number`; negative when absent.
     pub(crate) sequence: i64,
     /// `Fwd thread id`; 0 when absent.
-    pub(crate) fwd_thread: i64,
-    index: i64,
+    pub(crate) fwd_thread: i32,
+    /// `Ev Idx` plus one; 0 when absent.
+    index: u32,
     external: u64,
     /// The operator around it on its thread.
     pub(crate) parent: u32,
@@ -375,7 +376,7 @@ fn op_of(trace: &Trace, id: EventId, span: Span) -> Op {
         dims: args.map_or(StrId::EMPTY, |args| args.dims),
         sequence: args.map_or(-1, |args| args.sequence),
         fwd_thread: args.map_or(0, |args| args.fwd_thread),
-        index: args.map_or(-1, |args| args.index),
+        index: args.map_or(0, |args| args.index.wrapping_add(1)),
         external: args.map_or(0, |args| args.external),
         parent: NONE,
         node: NONE,

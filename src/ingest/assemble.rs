@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::row::{Extent, Rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::Health;
-use crate::model::{EventTable, Ident, NO_SIDE, StrId, Strings, Track, TrackId, Tracks};
+use crate::model::{EventTable, Ident, NO_SIDE, Offsets, StrId, Strings, Track, TrackId, Tracks};
 
 /// The parts of a document, joined.
 #[derive(Debug, Default)]
@@ -158,7 +158,18 @@ fn join_tables(mut parts: Vec<EventTable>) -> EventTable {
                 scope.spawn(move |_| *whole = concat(column));
             })*};
         }
-        join! { ts dur offset op_args name cat track side device_args launch_args ph activity flags }
+        join! { ts dur op_args name cat track side device_args launch_args ph activity flags }
+        let offsets: Vec<_> = parts
+            .iter_mut()
+            .map(|part| std::mem::take(&mut part.offset))
+            .collect();
+        let whole = &mut joined.offset;
+        scope.spawn(move |_| {
+            whole.reserve(offsets.iter().map(Offsets::len).sum());
+            for part in offsets {
+                whole.append(part);
+            }
+        });
     });
     joined
 }

@@ -41,7 +41,7 @@ pub(super) fn pair(
         ..
     } = events;
     let mut note = |code, id: EventId| {
-        health.count(code, offset[id.index()], strings.get(name[id.index()]));
+        health.count(code, offset.get(id.index()), strings.get(name[id.index()]));
     };
     let mut close = |begin: EventId, end: i64| {
         let at = begin.index();

@@ -512,6 +512,9 @@ fn push_side(events: &mut EventTable, activity: ActivityType, event: &Resolved) 
             },
         );
     }
+    if !activity.has_op_args() {
+        return NO_SIDE;
+    }
     let Resolved {
         sequence,
         fwd_thread,
@@ -530,11 +533,18 @@ fn push_side(events: &mut EventTable, activity: ActivityType, event: &Resolved) 
     let row = OpArgs {
         external,
         sequence: sequence.unwrap_or(-1),
-        fwd_thread: fwd_thread.unwrap_or(0),
-        index: index.unwrap_or(-1),
+        fwd_thread: narrow(fwd_thread.unwrap_or(0)),
+        index: index
+            .and_then(|index| u32::try_from(index).ok())
+            .unwrap_or(u32::MAX),
         dims,
     };
     push_row(&mut events.op_args, row)
+}
+
+/// The nearest of 32 bits.
+fn narrow(value: i64) -> i32 {
+    i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX })
 }
 
 /// Adds `row` and gives its number; a table too long for its numbers is refused in `assemble`.

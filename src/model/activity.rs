@@ -124,6 +124,11 @@ impl ActivityType {
         self.is_launch() || matches!(self, Self::LaunchFlow | Self::ForwardBackwardFlow)
     }
 
+    /// True for host ranges whose arguments later stages use.
+    pub(crate) fn has_op_args(self) -> bool {
+        matches!(self, Self::CpuOp | Self::UserAnnotation)
+    }
+
     /// True for host API calls that may launch device work.
     pub fn is_launch(self) -> bool {
         matches!(self, Self::Runtime | Self::Driver)

@@ -1,5 +1,6 @@
 //! The events of one trace, in columns, in file order.
 
+use super::offset::Offsets;
 use super::{ActivityType, StrId, TrackId};
 use crate::units::Ns;
 
@@ -72,10 +73,10 @@ pub struct OpArgs {
     pub external: u64,
     /// `Sequence number`; negative when absent.
     pub sequence: i64,
-    /// `Fwd thread id`; 0 when absent.
-    pub fwd_thread: i64,
-    /// `Ev Idx` or `Profiler Event Index`; negative when absent.
-    pub index: i64,
+    /// `Fwd thread id`; 0 when absent, the nearest of 32 bits when larger.
+    pub fwd_thread: i32,
+    /// `Ev Idx` or `Profiler Event Index`; `u32::MAX` when absent, negative or larger.
+    pub index: u32,
     /// `Input Dims` as text without white space; empty when absent.
     pub dims: StrId,
 }
@@ -106,7 +107,8 @@ pub struct DeviceArgs {
 ///
 /// All columns have one entry an element of the event array, in file order. Which side table an
 /// event has a row in follows from its [`ActivityType`]: device work in `device_args`, runtime and
-/// driver calls and flows in `launch_args`, everything else in `op_args` when it has such arguments.
+/// driver calls and flows in `launch_args`, operators and annotations in `op_args` when they have such
+/// arguments.
 #[derive(Debug, Clone, Default)]
 pub struct EventTable {
     pub(crate) ph: Vec<Ph>,
@@ -117,7 +119,7 @@ pub struct EventTable {
     pub(crate) track: Vec<TrackId>,
     pub(crate) ts: Vec<i64>,
     pub(crate) dur: Vec<i64>,
-    pub(crate) offset: Vec<u64>,
+    pub(crate) offset: Offsets,
     pub(crate) side: Vec<u32>,
     pub(crate) op_args: Vec<OpArgs>,
     pub(crate) launch_args: Vec<LaunchArgs>,
@@ -221,7 +223,7 @@ impl EventTable {
 
     /// Byte offset of the event in the decompressed content.
     pub fn offset(&self, id: EventId) -> u64 {
-        self.offset[id.index()]
+        self.offset.get(id.index())
     }
 
     /// Arguments of an operator or annotation, when it has any.

@@ -5,6 +5,7 @@
 mod activity;
 mod event;
 mod metadata;
+mod offset;
 mod strings;
 mod trace;
 mod track;
@@ -13,6 +14,7 @@ pub use activity::ActivityType;
 pub(crate) use event::NO_SIDE;
 pub use event::{DeviceArgs, EventFlags, EventId, EventTable, LaunchArgs, OpArgs, Ph};
 pub use metadata::{DeviceProperties, DistributedInfo, Metadata};
+pub(crate) use offset::Offsets;
 pub use strings::{StrId, Strings};
 pub use trace::Trace;
 pub use track::{Ident, Track, TrackId, Tracks};

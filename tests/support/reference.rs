@@ -163,9 +163,10 @@ fn row(text: &str) -> Result<Row, serde_json::Error> {
     let external = args
         .last_of(&["External id", "external id"])
         .map_or(0, unsigned);
-    row.unfinished = args
-        .get("finished")
-        .is_some_and(|value| matches!(value, "false" | "\"false\""));
+    row.unfinished = row.ph == b'X'
+        && args
+            .get("finished")
+            .is_some_and(|value| matches!(value, "false" | "\"false\""));
     if activity.is_device_work() {
         row.correlation = args.get("correlation").map_or(0, unsigned);
         row.external = external;
@@ -176,13 +177,14 @@ fn row(text: &str) -> Result<Row, serde_json::Error> {
             row.correlation = args.get("correlation").map_or(0, unsigned);
         }
         row.external = external;
-    } else {
+    } else if matches!(activity, ActivityType::CpuOp | ActivityType::UserAnnotation) {
         row.external = external;
         row.sequence = int("Sequence number").unwrap_or(-1);
         row.fwd_thread = int("Fwd thread id").unwrap_or(0);
         row.index = args
             .last_of(&["Ev Idx", "Profiler Event Index"])
             .and_then(signed)
+            .filter(|index| (0..i64::from(u32::MAX)).contains(index))
             .unwrap_or(-1);
         row.dims = args
             .last_of(&["Input Dims", "Input dims"])
@@ -354,8 +356,11 @@ pub(crate) fn row_of(trace: &Trace, id: EventId) -> Row {
     if let Some(args) = events.op_args(id) {
         row.external = args.external;
         row.sequence = args.sequence;
-        row.fwd_thread = args.fwd_thread;
-        row.index = args.index;
+        row.fwd_thread = args.fwd_thread.into();
+        row.index = match args.index {
+            u32::MAX => -1,
+            index => index.into(),
+        };
         trace.strings.get(args.dims).clone_into(&mut row.dims);
     }
     row

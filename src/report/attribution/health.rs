@@ -45,7 +45,7 @@ pub(super) fn notes(attribution: &Attribution, verbose: bool) -> Vec<Note> {
             .health
             .iter()
             .filter(shown)
-            .map(|entry| Note::new("health", finding(entry))),
+            .map(|entry| Note::new("health", finding(attribution, entry))),
     );
     if notes.len() == before {
         let hidden = attribution.health.len();
@@ -97,13 +97,19 @@ fn no_traces(skipped: &[&SkippedInput]) -> String {
 }
 
 /// `severity code ×count: what it means (first: where)`.
-fn finding(entry: &HealthEntry) -> String {
+fn finding(attribution: &Attribution, entry: &HealthEntry) -> String {
+    let file = entry
+        .first_input
+        .filter(|_| attribution.inputs.len() > 1)
+        .map_or(String::new(), |input| {
+            format!(" of {}", attribution.inputs[input].path)
+        });
     let name = entry.first_name.as_deref().map(visible);
     let name = name.as_deref().map(|name| shortened(name, LONGEST_NAME));
     let place = match (name, entry.first_offset) {
-        (Some(name), Some(offset)) => format!(" (first: {name} at byte {offset})"),
+        (Some(name), Some(offset)) => format!(" (first: {name} at byte {offset}{file})"),
         (Some(name), None) => format!(" ({name})"),
-        (None, Some(offset)) => format!(" (first at byte {offset})"),
+        (None, Some(offset)) => format!(" (first at byte {offset}{file})"),
         (None, None) => String::new(),
     };
     let repair = match (entry.raw_ns, entry.repaired_ns) {

@@ -245,6 +245,7 @@ fn finding(code: HealthCode, count: u64) -> HealthEntry {
         code: code.as_str(),
         severity: code.severity(),
         count,
+        first_input: Some(0),
         first_offset: Some(1_234),
         first_name: Some("gemm\u{1b}".to_owned()),
         raw_ns: None,

@@ -1,0 +1,75 @@
+//! Where events stand in their file, in half the space.
+
+/// Byte offsets of events in file order: 32 bits each, over bases that change every 4 GiB or where
+/// the parts of a file were joined.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Offsets {
+    low: Vec<u32>,
+    /// The first event a base holds for, and the base.
+    bases: Vec<(usize, u64)>,
+}
+
+impl Offsets {
+    pub(crate) fn len(&self) -> usize {
+        self.low.len()
+    }
+
+    pub(crate) fn reserve(&mut self, additional: usize) {
+        self.low.reserve(additional);
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, offset: u64) {
+        let base = self.bases.last().map_or(offset, |(_, base)| *base);
+        let low = offset
+            .checked_sub(base)
+            .and_then(|low| u32::try_from(low).ok());
+        if low.is_none() || self.bases.is_empty() {
+            self.bases.push((self.low.len(), offset));
+        }
+        self.low.push(low.unwrap_or(0));
+    }
+
+    pub(crate) fn get(&self, number: usize) -> u64 {
+        let after = self.bases.partition_point(|(first, _)| *first <= number);
+        self.bases[after - 1].1 + u64::from(self.low[number])
+    }
+
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.low.truncate(len);
+        self.bases.retain(|(first, _)| *first < len);
+    }
+
+    /// Adds the offsets of the events that follow.
+    pub(crate) fn append(&mut self, mut later: Self) {
+        let before = self.low.len();
+        self.bases.extend(
+            later
+                .bases
+                .iter()
+                .map(|(first, base)| (before + first, *base)),
+        );
+        self.low.append(&mut later.low);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_come_back_whatever_their_order_and_size() {
+        let wanted = [5, 7, 1 << 32, (1 << 32) + 9, 3, 4, u64::MAX, 0];
+        let mut all = Offsets::default();
+        for half in wanted.chunks(3) {
+            let mut part = Offsets::default();
+            half.iter().for_each(|offset| part.push(*offset));
+            all.append(part);
+        }
+        let found: Vec<u64> = (0..all.len()).map(|number| all.get(number)).collect();
+        assert_eq!(found, wanted);
+        all.truncate(4);
+        all.push(1 << 40);
+        assert_eq!((all.get(3), all.get(4)), ((1 << 32) + 9, 1 << 40));
+    }
+}
