@@ -10,7 +10,6 @@ use super::phase::{Marker, Phase};
 use super::process::{Placement, Processes};
 use super::recompute::{self, ThreadRegions};
 use super::result::{EvidenceShare, Recompute, WeakRecompute};
-use crate::model::Trace;
 use crate::units::Ns;
 
 /// A kind of evidence for recompute, the strongest first.
@@ -65,7 +64,6 @@ pub(crate) struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     pub(crate) fn new(
-        trace: &Trace,
         host: &'a Host,
         names: &'a Names,
         processes: &'a Processes,
@@ -75,7 +73,7 @@ impl<'a> Judge<'a> {
         let by_sequence = matches!(mode, RecomputeEvidence::Auto | RecomputeEvidence::Sequence);
         let by_stack = matches!(mode, RecomputeEvidence::Auto | RecomputeEvidence::Stack);
         let regions = if by_sequence {
-            recompute::find(trace, host, names)
+            recompute::find(host, names)
         } else {
             host.threads.iter().map(ThreadRegions::none).collect()
         };

@@ -54,7 +54,7 @@ pub fn host_operations(trace: &Trace, options: &AttributeOptions) -> Vec<HostOpe
     let names = Names::new(trace, options);
     let host = Host::new(trace, &names);
     let processes = Processes::new(trace, &host, &names, options);
-    let judge = Judge::new(trace, &host, &names, &processes, options);
+    let judge = Judge::new(&host, &names, &processes, options);
     let mut operations = Vec::new();
     for (number, thread) in host.threads.iter().enumerate() {
         operations.extend((0u32..).zip(&thread.ops).map(|(place, op)| {
@@ -76,7 +76,7 @@ pub(crate) fn attribute_file(trace: &Trace, options: &AttributeOptions) -> FileA
     let names = Names::new(trace, options);
     let host = Host::new(trace, &names);
     let processes = Processes::new(trace, &host, &names, options);
-    let judge = Judge::new(trace, &host, &names, &processes, options);
+    let judge = Judge::new(&host, &names, &processes, options);
     let steps = Steps::new(trace, &host, &processes);
 
     let mut work = work::collect(trace, &options.communication, &mut health);
@@ -311,9 +311,7 @@ impl Placed<'_> {
             return partial;
         }
         let mut owning = vec![0_u64; count];
-        let mut owners = rustc_hash::FxHashSet::<EventId>::default();
         for launch in &self.links.launches {
-            owners.insert(launch.event);
             let thread = self.host.thread(launch.track);
             let process = thread.map(|thread| self.processes.threads[thread].process);
             if let Some(step) = process.and_then(|process| self.steps.at(process, launch.at)) {
@@ -325,7 +323,7 @@ impl Placed<'_> {
         for event in events.ids() {
             if !events.activity(event).is_launch()
                 || !names.get(events.name(event)).kernel_launch
-                || owners.contains(&event)
+                || self.links.owns_work(event)
             {
                 continue;
             }

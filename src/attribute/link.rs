@@ -2,8 +2,6 @@
 //!
 //! Correlation first, then launch flows, then `External id`. Everything is scoped by file.
 
-use rustc_hash::FxHashMap;
-
 use super::host::span_of;
 use crate::health::{Health, HealthCode};
 use crate::model::{ActivityType, EventId, Ph, Trace, TrackId};
@@ -46,60 +44,72 @@ pub(crate) struct Launch {
 pub(crate) struct Links {
     /// One entry a device event, in the order given.
     pub(crate) links: Vec<Link>,
+    /// In file order, each once.
     pub(crate) launches: Vec<Launch>,
 }
 
 impl Links {
     pub(crate) fn new(trace: &Trace, device_events: &[EventId], health: &mut Health) -> Self {
         let calls = Calls::new(trace);
-        let mut found = Self {
-            links: Vec::with_capacity(device_events.len()),
-            launches: Vec::new(),
-        };
-        let mut number_of = FxHashMap::<EventId, u32>::default();
         let mut late: Option<Late> = None;
-        for event in device_events {
+        let mut find = |event: EventId| {
             let args = trace
                 .events
-                .device_args(*event)
+                .device_args(event)
                 .expect("device work has device arguments");
-            let linked = match calls.find(args.correlation, args.external) {
-                Found::One(call) => Some((call, Link::Correlation as fn(u32) -> Link)),
+            match calls.find(args.correlation, args.external) {
+                Found::One(call) => return Ok((call, Link::Correlation as fn(u32) -> Link)),
                 Found::Ambiguous => {
-                    trace.note(health, HealthCode::AmbiguousLaunch, *event);
-                    found.links.push(Link::None);
-                    continue;
+                    trace.note(health, HealthCode::AmbiguousLaunch, event);
+                    return Err(Link::None);
                 }
                 Found::None if args.correlation != 0 && args.correlation < calls.first => {
-                    found.links.push(Link::PreWindow);
-                    continue;
+                    return Err(Link::PreWindow);
                 }
-                Found::None => {
-                    let late = late.get_or_insert_with(|| Late::new(trace));
-                    late.by_flow(trace, *event)
-                        .map(|start| (start, Link::Flow as fn(u32) -> Link))
-                        .or_else(|| {
-                            let op = late.by_external(args.external, args.correlation)?;
-                            Some((op, Link::External as fn(u32) -> Link))
-                        })
-                }
-            };
-            let Some((launch, link)) = linked else {
-                found.links.push(Link::None);
-                continue;
-            };
-            let launches = &mut found.launches;
-            let number = *number_of.entry(launch).or_insert_with(|| {
-                launches.push(Launch {
-                    event: launch,
-                    track: trace.events.track(launch),
-                    at: trace.events.ts(launch).unwrap_or_default(),
-                });
-                u32::try_from(launches.len() - 1).expect("no more launches than events")
-            });
-            found.links.push(link(number));
+                Found::None => {}
+            }
+            let late = late.get_or_insert_with(|| Late::new(trace));
+            if let Some(start) = late.by_flow(trace, event) {
+                return Ok((start, Link::Flow));
+            }
+            match late.by_external(args.external, args.correlation) {
+                Some(op) => Ok((op, Link::External)),
+                None => Err(Link::None),
+            }
+        };
+        let found: Vec<_> = device_events.iter().map(|event| find(*event)).collect();
+        let mut launches: Vec<EventId> = found
+            .iter()
+            .filter_map(|found| Some(found.as_ref().ok()?.0))
+            .collect();
+        launches.sort_unstable();
+        launches.dedup();
+        let number_of = |launch: EventId| {
+            let number = launches
+                .binary_search(&launch)
+                .expect("every launch found is there");
+            u32::try_from(number).expect("no more launches than events")
+        };
+        let links = found
+            .into_iter()
+            .map(|found| found.map_or_else(|link| link, |(launch, link)| link(number_of(launch))))
+            .collect();
+        let launch_at = |event: &EventId| Launch {
+            event: *event,
+            track: trace.events.track(*event),
+            at: trace.events.ts(*event).unwrap_or_default(),
+        };
+        Self {
+            links,
+            launches: launches.iter().map(launch_at).collect(),
         }
-        found
+    }
+
+    /// True for an event that launched device work.
+    pub(crate) fn owns_work(&self, event: EventId) -> bool {
+        self.launches
+            .binary_search_by_key(&event, |launch| launch.event)
+            .is_ok()
     }
 }
 

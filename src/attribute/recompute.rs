@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 
 use super::host::{Host, HostThread, NONE, Op};
 use super::names::Names;
-use crate::model::{StrId, Trace};
+use crate::model::StrId;
 
 /// A region that may be recompute.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub(crate) struct ThreadRegions {
 }
 
 /// Finds the regions of every thread.
-pub(crate) fn find(trace: &Trace, host: &Host, names: &Names) -> Vec<ThreadRegions> {
+pub(crate) fn find(host: &Host, names: &Names) -> Vec<ThreadRegions> {
     let candidates: Vec<Vec<Candidate>> = host
         .threads
         .iter()
@@ -60,7 +60,7 @@ pub(crate) fn find(trace: &Trace, host: &Host, names: &Names) -> Vec<ThreadRegio
         .map(|(thread, candidates)| {
             let regions = candidates
                 .into_iter()
-                .map(|candidate| candidate.judge(trace, thread, names, &mut forward))
+                .map(|candidate| candidate.judge(thread, names, &mut forward))
                 .collect();
             ThreadRegions::new(thread, regions)
         })
@@ -134,14 +134,7 @@ fn grad_enabled(thread: &HostThread, names: &Names) -> Vec<bool> {
 }
 
 impl Candidate {
-    fn judge(
-        mut self,
-        trace: &Trace,
-        thread: &HostThread,
-        names: &Names,
-        forward: &mut Forward,
-    ) -> Region {
-        let _ = trace;
+    fn judge(mut self, thread: &HostThread, names: &Names, forward: &mut Forward) -> Region {
         let keys: Vec<(u32, Key)> = self
             .members
             .iter()
@@ -149,15 +142,15 @@ impl Candidate {
             .filter(|(_, key)| Some(key.0) != names.detach)
             .collect();
         if self.guarded {
-            let mut replay: Vec<Key> = keys.iter().map(|(_, key)| *key).collect();
             // Checkpointing restores the random-number state by cloning it before and after.
-            while replay.first().is_some_and(|key| Some(key.0) == names.clone) {
-                replay.remove(0);
-            }
-            while replay.last().is_some_and(|key| Some(key.0) == names.clone) {
-                replay.pop();
-            }
-            let confirmed = forward.confirms(&replay);
+            let is_clone = |key: &Key| Some(key.0) == names.clone;
+            let replay: Vec<Key> = keys.iter().map(|(_, key)| *key).collect();
+            let first = replay.iter().position(|key| !is_clone(key)).unwrap_or(0);
+            let last = replay
+                .iter()
+                .rposition(|key| !is_clone(key))
+                .map_or(0, |last| last + 1);
+            let confirmed = forward.confirms(&replay[first..last]);
             return Region {
                 members: self.members,
                 confirmed,
@@ -195,7 +188,8 @@ struct Forward {
     keys: Vec<Key>,
     /// First place after the list that a place is in.
     list_end: Vec<u32>,
-    places_of: FxHashMap<Key, Vec<u32>>,
+    /// Where each operator occurs, sorted.
+    places: Vec<(Key, u32)>,
     confirmed: FxHashMap<Vec<Key>, bool>,
 }
 
@@ -210,7 +204,7 @@ impl Forward {
         let mut forward = Self {
             keys: Vec::new(),
             list_end: Vec::new(),
-            places_of: FxHashMap::default(),
+            places: Vec::new(),
             confirmed: FxHashMap::default(),
         };
         for thread in &host.threads {
@@ -226,13 +220,20 @@ impl Forward {
                 for (_, place) in list {
                     let key = key_of(&thread.ops[*place as usize]);
                     let at = u32::try_from(forward.keys.len()).expect("fewer than 2^32 operators");
-                    forward.places_of.entry(key).or_default().push(at);
+                    forward.places.push((key, at));
                     forward.keys.push(key);
                     forward.list_end.push(end);
                 }
             }
         }
+        forward.places.sort_unstable();
         forward
+    }
+
+    fn places_of(&self, key: Key) -> &[(Key, u32)] {
+        let from = self.places.partition_point(|place| place.0 < key);
+        let rest = &self.places[from..];
+        &rest[..rest.partition_point(|place| place.0 == key)]
     }
 
     /// At least four fifths of the operators occur in order within one list of forward siblings,
@@ -245,7 +246,7 @@ impl Forward {
             return *known;
         }
         let confirmed =
-            self.in_order(replay) || replay.iter().all(|key| self.places_of.contains_key(key));
+            self.in_order(replay) || replay.iter().all(|key| !self.places_of(*key).is_empty());
         self.confirmed.insert(replay.to_vec(), confirmed);
         confirmed
     }
@@ -256,11 +257,10 @@ impl Forward {
         let starts = replay
             .iter()
             .take(skippable + 1)
-            .filter_map(|key| self.places_of.get(key))
-            .flatten()
+            .flat_map(|key| self.places_of(*key))
             .take(MAX_STARTS);
         starts.into_iter().any(|start| {
-            let mut at = *start as usize;
+            let mut at = start.1 as usize;
             let end = self.list_end[at] as usize;
             let mut matched = 0;
             for key in replay {
@@ -276,14 +276,13 @@ impl Forward {
 
     /// The longest prefix of `replay` that is a contiguous run of forward siblings.
     fn common_prefix(&self, replay: &[Key]) -> usize {
-        let Some(starts) = replay.first().and_then(|key| self.places_of.get(key)) else {
-            return 0;
-        };
+        let starts = replay.first().map_or(&[][..], |key| self.places_of(*key));
         starts
             .iter()
             .take(MAX_STARTS)
             .map(|start| {
-                let list = &self.keys[*start as usize..self.list_end[*start as usize] as usize];
+                let start = start.1 as usize;
+                let list = &self.keys[start..self.list_end[start] as usize];
                 list.iter()
                     .zip(replay)
                     .take_while(|(forward, key)| forward == key)
