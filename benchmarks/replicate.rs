@@ -2,7 +2,8 @@
 //! with every link renumbered so that copies stay apart, until the size is reached. The same arguments
 //! give the same bytes.
 //!
-//! `cargo run --release --example replicate -- TRACE --size 200MB [--layout native|minified|pretty] [-o FILE]`
+//! `cargo run --release --example replicate -- TRACE --size 200MB|--copies N
+//! [--layout native|pretty|line|minified] [-o FILE]`
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -16,23 +17,32 @@ use serde_json::value::RawValue;
 /// Room between copies, in nanoseconds.
 const GAP_NS: i128 = 1_000_000;
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error>>;
 type Fields<'a> = Vec<(&'a str, Range<usize>)>;
 
 struct Arguments {
     trace: PathBuf,
-    size: u64,
+    amount: Amount,
     layout: Layout,
     output: Option<PathBuf>,
 }
 
+/// How much is written: whole copies, so many or until a size is reached.
+#[derive(Clone, Copy)]
+pub(crate) enum Amount {
+    Copies(u64),
+    Bytes(u64),
+}
+
 /// How events are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Layout {
+pub(crate) enum Layout {
     /// As in the original.
     Native,
     /// Without white space.
     Minified,
+    /// On one line, with a space behind commas and colons.
+    Line,
     /// One value a line.
     Pretty,
 }
@@ -68,18 +78,31 @@ fn main() -> Result<()> {
     let arguments = arguments()?;
     let content = read(&arguments.trace)?;
     let text = std::str::from_utf8(&content)?;
+    let output: Box<dyn Write> = match &arguments.output {
+        Some(path) => Box::new(File::create(path)?),
+        None => Box::new(io::stdout().lock()),
+    };
+    let mut output = BufWriter::with_capacity(1 << 20, output);
+    replicate(text, arguments.layout, arguments.amount, &mut output)?;
+    output.flush()?;
+    Ok(())
+}
+
+/// Writes copies of the trace in `text`.
+pub(crate) fn replicate(
+    text: &str,
+    layout: Layout,
+    amount: Amount,
+    output: &mut impl Write,
+) -> Result<()> {
     let (head, array, tail) = split(text)?;
-    let events: Vec<&RawValue> = serde_json::from_str(array)?;
     let mut once = Vec::new();
     let mut copied = Vec::new();
-    for event in events {
-        let event = prepare(&laid_out(event.get(), arguments.layout))?;
-        if event
-            .holes
-            .iter()
-            .any(|hole| matches!(hole.kind, Kind::Time { .. }))
-            && repeats(&event.text)
-        {
+    for event in serde_json::from_str::<Vec<&RawValue>>(array)? {
+        let event = prepare(&laid_out(event.get(), layout))?;
+        let mut holes = event.holes.iter();
+        let timed = holes.any(|hole| matches!(hole.kind, Kind::Time { .. }));
+        if timed && repeats(&event.text) {
             copied.push(event);
         } else {
             once.push(event);
@@ -89,56 +112,50 @@ fn main() -> Result<()> {
         return Err("the trace has no events to copy".into());
     }
     let strides = strides(&copied)?;
-    let separator: &[u8] = if arguments.layout == Layout::Minified {
-        b","
-    } else {
-        b",\n  "
+    let separator = match layout {
+        Layout::Minified => ",",
+        Layout::Line => ", ",
+        Layout::Native | Layout::Pretty => ",\n  ",
     };
-    let bytes: usize = copied
+    let lengths = copied
         .iter()
-        .map(|event| event.text.len() + separator.len())
-        .sum();
-    let copies = arguments.size.div_ceil(bytes as u64).max(1);
-    let output: Box<dyn Write> = match &arguments.output {
-        Some(path) => Box::new(File::create(path)?),
-        None => Box::new(io::stdout().lock()),
+        .map(|event| event.text.len() + separator.len());
+    let copies = match amount {
+        Amount::Copies(copies) => copies.max(1),
+        Amount::Bytes(bytes) => bytes.div_ceil(lengths.sum::<usize>() as u64).max(1),
     };
-    let mut output = BufWriter::with_capacity(1 << 20, output);
-    output.write_all(head.as_bytes())?;
-    output.write_all(b"[")?;
+    write!(output, "{head}[")?;
     let mut first = true;
     for copy in 0..copies {
-        for event in copied
-            .iter()
-            .chain(once.iter().filter(|_| copy + 1 == copies))
-        {
+        let last = once.iter().filter(|_| copy + 1 == copies);
+        for event in copied.iter().chain(last) {
             if !first {
-                output.write_all(separator)?;
+                output.write_all(separator.as_bytes())?;
             }
             first = false;
-            write_event(&mut output, event, i128::from(copy), &strides)?;
+            write_event(output, event, i128::from(copy), &strides)?;
         }
     }
-    output.write_all(b"]")?;
-    output.write_all(tail.as_bytes())?;
-    output.flush()?;
+    write!(output, "]{tail}")?;
     Ok(())
 }
 
 fn arguments() -> Result<Arguments> {
     let mut trace = None;
-    let mut size = None;
+    let mut amount = None;
     let mut layout = Layout::Native;
     let mut output = None;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} wants a value"));
         match word.as_str() {
-            "--size" => size = Some(bytes_of(&value()?)?),
+            "--size" => amount = Some(Amount::Bytes(bytes_of(&value()?)?)),
+            "--copies" => amount = Some(Amount::Copies(value()?.parse()?)),
             "--layout" => {
                 layout = match value()?.as_str() {
                     "native" => Layout::Native,
                     "minified" => Layout::Minified,
+                    "line" => Layout::Line,
                     "pretty" => Layout::Pretty,
                     other => return Err(format!("no layout is called {other}").into()),
                 }
@@ -150,7 +167,7 @@ fn arguments() -> Result<Arguments> {
     }
     Ok(Arguments {
         trace: trace.ok_or("which trace?")?,
-        size: size.ok_or("--size is missing")?,
+        amount: amount.ok_or("--size or --copies is missing")?,
         layout,
         output,
     })
@@ -316,15 +333,15 @@ fn strides(events: &[Event]) -> Result<BTreeMap<u8, i128>> {
         _ => (slot, most - least + 1),
     };
     let mut strides: BTreeMap<u8, i128> = ranges.into_iter().map(stride).collect();
-    // A flow bears the number of its launch: both grow alike.
-    let links = strides
-        .get(&slot(Kind::Correlation))
-        .max(strides.get(&slot(Kind::Flow)))
+    // A flow bears the number of its launch, and some writers put that in the External id too: all
+    // three grow alike.
+    let links = [Kind::Correlation, Kind::Flow, Kind::ExternalId].map(slot);
+    let most = links
+        .iter()
+        .filter_map(|slot| strides.get(slot))
+        .max()
         .copied();
-    if let Some(links) = links {
-        strides.insert(slot(Kind::Correlation), links);
-        strides.insert(slot(Kind::Flow), links);
-    }
+    strides.extend(links.into_iter().zip(most.into_iter().cycle()));
     Ok(strides)
 }
 
@@ -406,8 +423,16 @@ fn laid_out(json: &str, layout: Layout) -> String {
             ',' => {
                 out.push(c);
                 line(&mut out, depth);
+                if layout == Layout::Line {
+                    out.push(' ');
+                }
             }
-            ':' => out.push_str(if layout == Layout::Pretty { ": " } else { ":" }),
+            ':' => {
+                out.push(c);
+                if layout != Layout::Minified {
+                    out.push(' ');
+                }
+            }
             _ => {
                 in_string = c == '"';
                 out.push(c);

@@ -35,6 +35,8 @@ pub enum ErrorKind {
     Truncated,
     /// The gzip stream is damaged.
     Gzip,
+    /// The zstd stream is damaged.
+    Zstd,
     /// Options contradict each other or the input (for example an expected run is missing).
     Usage,
 }

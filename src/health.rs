@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::units::Ns;
+
 /// How much a finding touches the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -46,6 +48,11 @@ macro_rules! health_codes {
                 match self { $(Self::$variant => $code,)* }
             }
 
+            /// The code with this stable name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($code => Some(Self::$variant),)* _ => None }
+            }
+
             /// How much it touches the numbers.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$variant => Severity::$severity,)* }
@@ -61,8 +68,12 @@ macro_rules! health_codes {
 
 health_codes! {
     DuplicateRank "duplicate_rank" Error "several files claim one rank of one run: all are kept, labelled by file, and counted in the totals";
+    DuplicateCapture "duplicate_capture" Error "several files hold one capture of one rank (a file beside its compressed copy): all are counted in the totals";
     FailedInput "failed_input" DataLoss "a file under a trace name could not be read and is not in the numbers";
+    ForeignTrace "foreign_trace" Error "no event in the file is of the PyTorch profiler: there is nothing to attribute";
+    EmptyCapture "empty_capture" DataLoss "the capture holds no operator, launch, annotation or device work: there is nothing to attribute";
     LostRecords "lost_records" DataLoss "the profiler's own log says that device records were dropped or out of range";
+    LaunchesWithoutWork "launches_without_work" DataLoss "kernel launches whose device work is not in the file: device time is missing from the numbers";
     UnlinkedDeviceWork "unlinked_device_work" DataLoss "device work whose launch is not in the file: counted as `unlinked`, in no phase";
     AmbiguousLaunch "ambiguous_launch" DataLoss "several processes launched under one correlation id and none matches by External id: counted as `unlinked`";
     MissingTimestamp "missing_timestamp" DataLoss "complete events without a usable ts: not in the numbers";
@@ -70,6 +81,8 @@ health_codes! {
     NegativeDuration "negative_duration" DataLoss "complete events with a negative dur: not in the numbers";
     ZeroTimestamp "zero_timestamp" DataLoss "device events with ts 0 and dur 0 (lost records): not in the numbers";
     AbsurdTime "absurd_time" DataLoss "events over 24 h from the median start or longer than 7 days: not in the numbers";
+    UnpaddedFractions "unpadded_fractions" DataLoss "fractions of microseconds were written without their leading zeros: a tenth of all times is up to 0.9 us too large";
+    RoundedTimestamps "rounded_timestamps" Notice "timestamps went through floats and are rounded to quarters of a microsecond: durations are right, order within that is not";
     MissingDuration "missing_duration" Notice "complete events without dur: counted as having no length and left out of device work";
     MissingPh "missing_ph" Notice "events without ph: kept, in no number";
     NonObjectEvent "non_object_event" Notice "elements of traceEvents that are no objects: kept in the count, in no number";
@@ -78,10 +91,18 @@ health_codes! {
     UnclosedBegin "unclosed_begin" Notice "B events without an E: they end at the last timestamp of the file";
     UnfinishedOperation "unfinished_operation" Notice "operations that were still running when the capture ended: they end there";
     PreWindow "pre_window" Notice "device work launched before profiling started: counted as `pre_window`, in no phase";
+    GraphReplay "graph_replay" Notice "device work of replayed graphs: it has the phase of the one launch that replayed it, and no operators of its own";
+    CaptureOnly "capture_only" Notice "kernel launches recorded into graphs that are not replayed in the file: they did no device work";
     WorkBeforeLaunch "work_before_launch" Notice "device work that starts before its launch (clock skew): linked all the same";
     LaneOverlapRepaired "lane_overlap_repaired" Notice "impossible overlaps on one stream were clipped to the next start";
     LaneOverlap "lane_overlap" Info "device events that end after the next start on their stream: kept as they are";
     PhasesInferred "phases_inferred" Notice "no forward or backward annotation: phases are inferred from autograd and optimizer events";
+    NoOperators "no_operators" Notice "device work but no host operators and no annotations: all of it is in no phase";
+    MissingSteps "missing_steps" Notice "numbers of steps that are missing between the first and the last: their work is in no step";
+    PartialSteps "partial_steps" Notice "first or last steps that the capture cuts: left out of step times";
+    OutlierCollective "outlier_collective" Notice "collectives that last far longer than others of their kind: most of it is waiting for another rank, not communication";
+    StartSkew "start_skew" Notice "the capture starts before that of another rank: the first collectives wait for it";
+    ClockOffset "clock_offset" Notice "the clock differs from that of other ranks: compare durations across ranks, not times";
     RecomputeNotObservable "recompute_not_observable" Notice "compiled regions or graph launches hide recompute: what is shown is a lower bound";
     MissingRanks "missing_ranks" Notice "the run has fewer ranks here than its world size";
     UnterminatedArray "unterminated_array" Notice "the event array has no closing bracket, which the array form allows";
@@ -109,7 +130,7 @@ pub struct HealthEntry {
     pub first_offset: Option<u64>,
     /// Which input the first of them is in: an index into the inputs of the result.
     pub first_input: Option<usize>,
-    /// Name of the first of them.
+    /// The name of one of them, the first in the order of names.
     pub first_name: Option<String>,
     /// Summed time before a repair, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +138,12 @@ pub struct HealthEntry {
     /// Summed time that a repair took away, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repaired_ns: Option<i64>,
+    /// Summed time concerned, in nanoseconds, where it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ns: Option<i64>,
+    /// The worst single value, in nanoseconds, where it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worst_ns: Option<i64>,
     /// What it means, in one sentence.
     pub help: &'static str,
 }
@@ -124,11 +151,42 @@ pub struct HealthEntry {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Counter {
     count: u64,
-    first: Option<(u64, String)>,
+    first: Option<u64>,
     name: Option<String>,
     input: Option<usize>,
     raw_ns: Option<i64>,
     repaired_ns: Option<i64>,
+    time_ns: Option<i64>,
+    worst_ns: Option<i64>,
+}
+
+impl Counter {
+    /// Notes where a finding is, and about what.
+    fn locate(&mut self, offset: u64, name: &str) {
+        self.first = Some(self.first.map_or(offset, |first| first.min(offset)));
+        self.call(name);
+    }
+
+    /// Notes the name of a finding. The smallest is kept: it does not depend on the order of events.
+    fn call(&mut self, name: &str) {
+        if !name.is_empty() && self.name.as_deref().is_none_or(|kept| name < kept) {
+            self.name = Some(name.to_owned());
+        }
+    }
+
+    /// Adds the times of another counter.
+    fn add_times(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.raw_ns, other.raw_ns),
+            (&mut self.repaired_ns, other.repaired_ns),
+            (&mut self.time_ns, other.time_ns),
+        ] {
+            if let Some(value) = theirs {
+                *mine = Some(mine.unwrap_or(0).saturating_add(value));
+            }
+        }
+        self.worst_ns = self.worst_ns.max(other.worst_ns);
+    }
 }
 
 /// The findings of one input or of several.
@@ -142,26 +200,14 @@ impl Health {
     pub fn count(&mut self, code: HealthCode, offset: u64, name: &str) {
         let counter = self.counters.entry(code).or_default();
         counter.count += 1;
-        if counter
-            .first
-            .as_ref()
-            .is_none_or(|(first, _)| offset < *first)
-        {
-            counter.first = Some((offset, name.to_owned()));
-        }
+        counter.locate(offset, name);
     }
 
     /// Counts `count` findings about the event called `name`, the first of them at byte `offset`.
     pub fn count_many(&mut self, code: HealthCode, count: u64, offset: u64, name: &str) {
         let counter = self.counters.entry(code).or_default();
-        counter.count += count;
-        if counter
-            .first
-            .as_ref()
-            .is_none_or(|(first, _)| offset < *first)
-        {
-            counter.first = Some((offset, name.to_owned()));
-        }
+        counter.count = counter.count.saturating_add(count);
+        counter.locate(offset, name);
     }
 
     /// Counts `count` findings that have no place in a file; `name` says what they are about.
@@ -170,9 +216,9 @@ impl Health {
             return;
         }
         let counter = self.counters.entry(code).or_default();
-        counter.count += count;
-        if counter.name.is_none() {
-            counter.name = name;
+        counter.count = counter.count.saturating_add(count);
+        if let Some(name) = name {
+            counter.call(&name);
         }
     }
 
@@ -183,26 +229,35 @@ impl Health {
         *counter.repaired_ns.get_or_insert(0) += repaired_ns;
     }
 
+    /// Adds to the time that findings concern; `worst` is the worst single value among them.
+    pub fn add_time(&mut self, code: HealthCode, time: Ns, worst: Option<Ns>) {
+        let counter = self.counters.entry(code).or_default();
+        let sum = counter.time_ns.unwrap_or(0).saturating_add(time.0);
+        counter.time_ns = Some(sum);
+        counter.worst_ns = counter.worst_ns.max(worst.map(|worst| worst.0));
+    }
+
     /// Adds the findings of another part. Parts of one file may come in any order.
     pub fn merge(&mut self, other: &Self) {
         for (code, theirs) in &other.counters {
             let ours = self.counters.entry(*code).or_default();
-            ours.count += theirs.count;
-            if let Some((offset, name)) = &theirs.first
-                && ours.first.as_ref().is_none_or(|(first, _)| offset < first)
+            ours.count = ours.count.saturating_add(theirs.count);
+            ours.first = [ours.first, theirs.first].into_iter().flatten().min();
+            if let Some(name) = &theirs.name {
+                ours.call(name);
+            }
+            ours.add_times(theirs);
+        }
+    }
+
+    /// Moves the findings at or behind byte `from` on by `by` bytes: they were found in a part of
+    /// the content that was read on its own.
+    pub(crate) fn shift(&mut self, from: u64, by: u64) {
+        for counter in self.counters.values_mut() {
+            if let Some(offset) = &mut counter.first
+                && *offset >= from
             {
-                ours.first = Some((*offset, name.clone()));
-            }
-            if ours.name.is_none() {
-                ours.name.clone_from(&theirs.name);
-            }
-            for (mine, theirs) in [
-                (&mut ours.raw_ns, theirs.raw_ns),
-                (&mut ours.repaired_ns, theirs.repaired_ns),
-            ] {
-                if let Some(value) = theirs {
-                    *mine.get_or_insert(0) += value;
-                }
+                *offset = offset.saturating_add(by);
             }
         }
     }
@@ -216,15 +271,8 @@ impl Health {
                 ours.name.clone_from(&theirs.name);
                 ours.input = Some(input);
             }
-            ours.count += theirs.count;
-            for (ours, theirs) in [
-                (&mut ours.raw_ns, theirs.raw_ns),
-                (&mut ours.repaired_ns, theirs.repaired_ns),
-            ] {
-                if let Some(value) = theirs {
-                    *ours.get_or_insert(0) += value;
-                }
-            }
+            ours.count = ours.count.saturating_add(theirs.count);
+            ours.add_times(theirs);
         }
     }
 
@@ -247,16 +295,13 @@ impl Health {
                 code: code.as_str(),
                 severity: code.severity(),
                 count: counter.count,
-                first_offset: counter.first.as_ref().map(|(offset, _)| *offset),
+                first_offset: counter.first,
                 first_input: counter.input,
-                first_name: counter
-                    .first
-                    .as_ref()
-                    .map(|(_, name)| name.clone())
-                    .filter(|name| !name.is_empty())
-                    .or_else(|| counter.name.clone()),
+                first_name: counter.name.clone(),
                 raw_ns: counter.raw_ns,
                 repaired_ns: counter.repaired_ns,
+                time_ns: counter.time_ns,
+                worst_ns: counter.worst_ns,
                 help: code.help(),
             })
             .collect();

@@ -4,11 +4,13 @@
 pub mod attribute;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod doctor;
 mod error;
 mod health;
 pub mod ingest;
 pub mod model;
 pub mod report;
+pub mod rewrite;
 mod units;
 
 pub use error::{Error, ErrorKind, Result};

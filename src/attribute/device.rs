@@ -7,7 +7,7 @@ use super::class::DeviceClass;
 use super::interval::{overlap, union};
 use super::phase::Phase;
 use super::table::{Bucket, Cell, Table, Timeline};
-use super::work::{NONE, Work};
+use super::work::Work;
 use crate::units::{Ns, Span};
 
 /// Builds a table from work in order of start.
@@ -36,11 +36,11 @@ impl Default for Ends {
 }
 
 impl TableBuilder {
-    /// Counts one piece of work; `first_of_launch` when it is the first of its launch here.
-    pub(crate) fn count(&mut self, work: &Work, first_of_launch: bool) {
+    /// Counts one piece of work.
+    pub(crate) fn count(&mut self, work: &Work) {
         let count = |cell: &mut Cell, end: &mut Ns| {
             cell.count(work.class, work.span.len());
-            cell.launches += u64::from(first_of_launch);
+            cell.launches += u64::from(work.first_of_launch);
             let start = work.span.start.max(*end);
             if work.span.end > start {
                 cell.busy_ns += work.span.end - start;
@@ -206,28 +206,34 @@ impl Sweep {
     }
 }
 
-/// Tables of work of one device, in order of start: over all of it, and by step.
+/// Tables of work of one device, in order of start: over all of it, and by listed step.
 pub(crate) fn tables<'w>(
     work: impl Iterator<Item = &'w Work>,
-    steps: usize,
-    launches: usize,
+    listed: &[u32],
 ) -> (Table, Vec<Table>) {
     let mut total = TableBuilder::default();
-    let mut by_step: Vec<TableBuilder> = (0..steps).map(|_| TableBuilder::default()).collect();
-    let mut seen = vec![false; launches];
+    let mut by_step: Vec<TableBuilder> = listed.iter().map(|_| TableBuilder::default()).collect();
     for work in work {
-        let first = seen
-            .get_mut(work.launch as usize)
-            .is_some_and(|seen| !std::mem::replace(seen, true));
-        total.count(work, first);
-        if work.step != NONE {
-            by_step[work.step as usize].count(work, first);
+        total.count(work);
+        if let Ok(place) = listed.binary_search(&work.step) {
+            by_step[place].count(work);
         }
     }
     (
         total.finish(),
         by_step.into_iter().map(TableBuilder::finish).collect(),
     )
+}
+
+/// Marks, for every device, the first piece of work of each launch; `work` must be in order of
+/// device, then of start.
+pub(crate) fn mark_first_of_launch(work: &mut [Work], launches: usize) {
+    let mut last_device: Vec<Option<i64>> = vec![None; launches];
+    for work in work {
+        if let Some(last) = last_device.get_mut(work.launch as usize) {
+            work.first_of_launch = last.replace(work.device) != Some(work.device);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -158,15 +158,6 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Number of `recompute` annotation ranges.
-    fn annotation_ranges(&self) -> u64 {
-        let threads = self.host.threads.iter();
-        let ranges = threads.flat_map(|thread| &thread.annotations);
-        ranges
-            .filter(|range| range.marker == Some(Marker::Explicit(Phase::Recompute)))
-            .count() as u64
-    }
-
     fn annotated(&self, at: Ns, thread: usize, op: u32) -> bool {
         self.processes
             .place(self.host, self.names, at, thread, op)
@@ -203,6 +194,8 @@ impl<'a> Judge<'a> {
 /// Sums of recompute over one file.
 #[derive(Default)]
 pub(crate) struct Tally {
+    /// `recompute` annotation ranges.
+    pub(crate) annotations: u64,
     shares: BTreeMap<EvidenceKind, EvidenceShare>,
     host_self_ns: Ns,
     disagreement_ns: Ns,
@@ -249,7 +242,7 @@ impl Tally {
         }
     }
 
-    pub(crate) fn finish(mut self, judge: &Judge<'_>, observable: &'static str) -> Recompute {
+    pub(crate) fn finish(mut self, observable: &'static str) -> Recompute {
         self.places.sort_unstable();
         self.places.dedup();
         self.weak_places.sort_unstable();
@@ -261,7 +254,7 @@ impl Tally {
             }
         }
         if let Some(share) = self.shares.get_mut(&EvidenceKind::Annotation) {
-            share.regions = judge.annotation_ranges();
+            share.regions = self.annotations;
         }
         let mut recompute = Recompute {
             observable,

@@ -5,18 +5,23 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::collective::Collectives;
+use super::content;
 use super::evidence::{EvidenceKind, Judge, Tally, Verdict};
 use super::host::{Host, Moment};
 use super::link::{Link, Links};
 use super::names::Names;
 use super::options::AttributeOptions;
+use super::orphan::Orphans;
 use super::phase::Phase;
+use super::precision;
 use super::process::Processes;
 use super::result::{Coverage, DeviceResult, HostResult, Recompute};
 use super::step::Steps;
 use super::table::{Bucket, OtherKind, Table};
 use super::window::StepWindows;
 use super::work::{self, Work};
+use crate::error::{Error, ErrorKind, Result};
 use crate::health::{Health, HealthCode};
 use crate::model::{EventId, StrId, Trace};
 use crate::units::Ns;
@@ -32,8 +37,18 @@ pub(crate) struct FileAttribution {
     pub(crate) health: Health,
     /// Device time by bucket and kernel name.
     pub(crate) kernels: BTreeMap<Bucket, BTreeMap<String, (Ns, u64)>>,
+    /// Smallest and largest number of a step in the file.
+    pub(crate) steps: Option<(u64, u64)>,
+    /// Sum of the durations of all events.
+    pub(crate) durations: i128,
     /// Steps are inferred from optimizer ranges.
     pub(crate) steps_inferred: bool,
+    /// Kernel launches in the file.
+    pub(crate) launches: u64,
+    /// By name of the step: launches whose device work is missing. The empty name is outside of all.
+    pub(crate) lost_launches: BTreeMap<String, u64>,
+    /// Communication, to be compared across ranks.
+    pub(crate) collectives: Collectives,
 }
 
 /// A host operator with its verdict.
@@ -71,8 +86,17 @@ pub fn host_operations(trace: &Trace, options: &AttributeOptions) -> Vec<HostOpe
 }
 
 /// Attributes the device and host time of one trace.
-pub(crate) fn attribute_file(trace: &Trace, options: &AttributeOptions) -> FileAttribution {
+///
+/// # Errors
+/// When the durations add up to more than [`MAX_DURATIONS`].
+pub(crate) fn attribute_file(trace: &Trace, options: &AttributeOptions) -> Result<FileAttribution> {
+    let durations = durations(trace);
+    if durations > MAX_DURATIONS {
+        return Err(too_long());
+    }
     let mut health = trace.health.clone();
+    content::check(trace, &mut health);
+    precision::check(trace, &mut health);
     let names = Names::new(trace, options);
     let host = Host::new(trace, &names);
     let processes = Processes::new(trace, &host, &names, options);
@@ -83,8 +107,10 @@ pub(crate) fn attribute_file(trace: &Trace, options: &AttributeOptions) -> FileA
     let device_events: Vec<EventId> = work.iter().map(|work| work.event).collect();
     let links = Links::new(trace, &device_events, &mut health);
     let verdicts = judge_launches(&host, &judge, &links);
+    let orphans = Orphans::new(trace, &names, &host, &processes, &steps, &links);
     let placed = Placed {
         trace,
+        names: &names,
         host: &host,
         processes: &processes,
         steps: &steps,
@@ -92,7 +118,7 @@ pub(crate) fn attribute_file(trace: &Trace, options: &AttributeOptions) -> FileA
     };
     placed.place(&verdicts, &mut work);
     let mut file = FileAttribution::default();
-    let partial = placed.partial_steps(&names, &work);
+    let partial = placed.partial_steps(&orphans, &work);
     let selected: Vec<bool> = steps
         .all
         .iter()
@@ -111,6 +137,13 @@ pub(crate) fn attribute_file(trace: &Trace, options: &AttributeOptions) -> FileA
     let wanted = || work.iter().filter(|work| window.wants(work));
     file.coverage = placed.coverage(wanted());
     placed.note(wanted(), &mut health);
+    let whole = options.steps.is_none();
+    let wants = |step: Option<u32>| whole || step.is_some_and(|step| selected[step as usize]);
+    orphans.note(trace, wants, &mut health);
+    steps.note(&partial, &selected, &mut health);
+    file.launches = orphans.launches;
+    file.lost_launches = lost_launches(&orphans, &steps);
+    file.collectives = Collectives::new(trace, &host, &work);
     let mut tally = Tally::default();
     let mut kernels = FxHashMap::<(Bucket, StrId), (Ns, u64)>::default();
     for work in wanted() {
@@ -149,19 +182,55 @@ pub(crate) fn attribute_file(trace: &Trace, options: &AttributeOptions) -> FileA
     if hidden {
         health.add(HealthCode::RecomputeNotObservable, 1, None);
     }
-    file.recompute = tally.finish(&judge, observable);
+    file.recompute = tally.finish(observable);
     let forward = file.totals.phase(Phase::Forward).sum_ns;
     file.recompute.share_of_forward = file.recompute.device_sum_ns.ratio(forward);
     file.coverage.phases = phase_coverage(&host, &processes);
-    if file.coverage.phases == "inferred" {
+    if file.coverage.phases == "inferred" && health.get(HealthCode::EmptyCapture) == 0 {
         health.add(HealthCode::PhasesInferred, 1, None);
+    }
+    if file.coverage.phases == "none" && file.coverage.device_events > 0 {
+        health.add(HealthCode::NoOperators, 1, None);
     }
     if trace.events.device_args.is_empty() {
         health.add(HealthCode::NoDeviceWork, 1, None);
     }
     file.steps_inferred = steps.all.iter().any(|step| step.inferred);
     file.health = health;
-    file
+    file.durations = durations;
+    let numbers = || steps.all.iter().map(|step| step.number);
+    file.steps = numbers().min().zip(numbers().max());
+    Ok(file)
+}
+
+/// No sum of times that is printed may leave 64 bits.
+pub(crate) const MAX_DURATIONS: i128 = 1 << 62;
+
+pub(crate) fn too_long() -> Error {
+    Error::new(
+        ErrorKind::NotATrace,
+        "the events take more than 146 years together",
+    )
+}
+
+/// Sum of the durations of all events that count anywhere.
+fn durations(trace: &Trace) -> i128 {
+    let events = &trace.events;
+    let counts = |id: &EventId| events.is_complete(*id);
+    events
+        .ids()
+        .filter(counts)
+        .map(|id| i128::from(events.dur(id).unwrap_or_default().0))
+        .sum()
+}
+
+fn lost_launches(orphans: &Orphans, steps: &Steps) -> BTreeMap<String, u64> {
+    let mut lost = BTreeMap::new();
+    for (_, step) in &orphans.lost {
+        let name = step.map_or("", |step| &steps.all[step as usize].name);
+        *lost.entry(name.to_owned()).or_default() += 1;
+    }
+    lost
 }
 
 /// The verdict on each launch, at its own moment on its own thread.
@@ -214,9 +283,34 @@ fn phase_coverage(host: &Host, processes: &Processes) -> &'static str {
     }
 }
 
+/// Work about which there is something to say.
+#[derive(Default)]
+struct Noted {
+    count: u64,
+    time: Ns,
+    worst: Option<Ns>,
+    /// The first in the file.
+    first: Option<EventId>,
+}
+
+impl Noted {
+    fn add(&mut self, work: &Work, value: Option<Ns>) {
+        self.count += 1;
+        self.time += work.span.len();
+        self.worst = self.worst.max(value);
+        let earlier = self.first.is_none_or(|first| work.event < first);
+        self.first = if earlier {
+            Some(work.event)
+        } else {
+            self.first
+        };
+    }
+}
+
 /// What device work is placed by.
 struct Placed<'a> {
     trace: &'a Trace,
+    names: &'a Names,
     host: &'a Host,
     processes: &'a Processes,
     steps: &'a Steps,
@@ -256,17 +350,39 @@ impl Placed<'_> {
 
     /// Counts what is odd about the links of work that is in the numbers.
     fn note<'w>(&self, work: impl Iterator<Item = &'w Work>, health: &mut Health) {
+        let mut noted = [
+            (HealthCode::PreWindow, Noted::default()),
+            (HealthCode::UnlinkedDeviceWork, Noted::default()),
+            (HealthCode::WorkBeforeLaunch, Noted::default()),
+            (HealthCode::GraphReplay, Noted::default()),
+        ];
+        let [(_, before), (_, unlinked), (_, early), (_, replayed)] = &mut noted;
         for work in work {
-            let launch = self.links.launches.get(work.launch as usize);
-            let code = match work.bucket {
-                Bucket::PreWindow => HealthCode::PreWindow,
-                Bucket::Unlinked => HealthCode::UnlinkedDeviceWork,
-                Bucket::Phase(_) if launch.is_some_and(|launch| work.span.start < launch.at) => {
-                    HealthCode::WorkBeforeLaunch
-                }
-                Bucket::Phase(_) => continue,
+            match work.bucket {
+                Bucket::PreWindow => before.add(work, None),
+                Bucket::Unlinked => unlinked.add(work, None),
+                Bucket::Phase(_) => {}
+            }
+            let Some(launch) = self.links.launches.get(work.launch as usize) else {
+                continue;
             };
-            self.trace.note(health, code, work.event);
+            if work.span.start < launch.at {
+                early.add(work, Some(launch.at - work.span.start));
+            }
+            if self
+                .names
+                .get(self.trace.events.name(launch.event))
+                .graph_launch
+            {
+                replayed.add(work, None);
+            }
+        }
+        for (code, noted) in noted {
+            if let Some(first) = noted.first {
+                let offset = self.trace.events.offset(first);
+                health.count_many(code, noted.count, offset, self.trace.name(first));
+                health.add_time(code, noted.time, noted.worst);
+            }
         }
     }
 
@@ -304,7 +420,7 @@ impl Placed<'_> {
 
     /// Steps that the capture cuts: the first or last, when it was still open at the end, has
     /// kernel launches without device work, or fewer than 80 % of its neighbour's launches.
-    fn partial_steps(&self, names: &Names, work: &[Work]) -> Vec<bool> {
+    fn partial_steps(&self, orphans: &Orphans, work: &[Work]) -> Vec<bool> {
         let count = self.steps.all.len();
         let mut partial: Vec<bool> = self.steps.all.iter().map(|step| step.unfinished).collect();
         if work.is_empty() || count == 0 {
@@ -318,25 +434,7 @@ impl Placed<'_> {
                 owning[step as usize] += 1;
             }
         }
-        let mut orphans = vec![0_u64; count];
-        let events = &self.trace.events;
-        for event in events.ids() {
-            if !events.activity(event).is_launch()
-                || !names.get(events.name(event)).kernel_launch
-                || self.links.owns_work(event)
-            {
-                continue;
-            }
-            let thread = self.host.thread(events.track(event));
-            let process = thread.map(|thread| self.processes.threads[thread].process);
-            let at = events.ts(event);
-            if let Some(step) = process
-                .zip(at)
-                .and_then(|(process, at)| self.steps.at(process, at))
-            {
-                orphans[step as usize] += 1;
-            }
-        }
+        let orphans = orphans.by_step(count);
         for (edge, neighbour) in [(0, 1), (count - 1, count.wrapping_sub(2))] {
             let few = owning
                 .get(neighbour)

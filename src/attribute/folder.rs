@@ -1,14 +1,15 @@
 //! From paths to an attribution: files are read and attributed side by side, then put together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::file::{FileAttribution, attribute_file};
+use super::collective::{self, Member};
+use super::file::{FileAttribution, MAX_DURATIONS, attribute_file, too_long};
 use super::options::AttributeOptions;
 use super::result::{
     Attribution, InputRecord, RankResult, RunResult, SCHEMA_VERSION, SkippedInput, Tool,
@@ -18,7 +19,7 @@ use super::summary;
 use super::table::Table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::{Health, HealthCode};
-use crate::ingest::{Discovered, IngestOptions, Input, discover, is_trace_name};
+use crate::ingest::{Discovered, IngestOptions, Input, Source, discover, is_trace_name};
 use crate::model::Trace;
 
 /// What to attribute.
@@ -98,7 +99,11 @@ pub fn attribute_paths(
             Err(error) => skipped.push(SkippedInput {
                 path: input.path.display().to_string(),
                 reason: error.reason(),
-                failed: error.kind() != ErrorKind::NotATrace && is_trace_name(&input.path),
+                failed: match error.kind() {
+                    ErrorKind::NotATrace => false,
+                    ErrorKind::Io => true,
+                    _ => is_trace_name(&input.path),
+                },
             }),
         }
     }
@@ -118,10 +123,38 @@ pub fn attribute_paths(
             return Err(Error::new(ErrorKind::Usage, message));
         }
     }
+    if let Some(range) = request.options.steps
+        && files
+            .iter()
+            .all(|file| file.attribution.host.steps.is_empty())
+    {
+        let message = match files
+            .iter()
+            .filter_map(|file| file.attribution.steps)
+            .reduce(|(first, last), (other_first, other_last)| {
+                (first.min(other_first), last.max(other_last))
+            }) {
+            Some((first, last)) => format!("no step in {range}: there are {first} to {last}"),
+            None => format!("no step in {range}: there are no steps here"),
+        };
+        return Err(about(request.paths, Error::new(ErrorKind::Usage, message)));
+    }
+    let durations: i128 = files.iter().map(|file| file.attribution.durations).sum();
+    if durations > MAX_DURATIONS {
+        return Err(about(request.paths, too_long()));
+    }
     combine(files, skipped, request)
 }
 
-fn nothing_readable(paths: &[PathBuf], skipped: &[SkippedInput]) -> Error {
+/// The error with the path that it is about, when only one was given.
+fn about(paths: &[PathBuf], error: Error) -> Error {
+    match paths {
+        [only] => error.in_file(only),
+        _ => error,
+    }
+}
+
+pub(crate) fn nothing_readable(paths: &[PathBuf], skipped: &[SkippedInput]) -> Error {
     let failed = skipped.iter().find(|skipped| skipped.failed);
     let first = failed.or_else(|| skipped.iter().find(|skipped| !skipped.reason.is_empty()));
     let message = match first {
@@ -133,46 +166,46 @@ fn nothing_readable(paths: &[PathBuf], skipped: &[SkippedInput]) -> Error {
         ),
         None => "no trace here".to_owned(),
     };
-    let error = Error::new(ErrorKind::NotATrace, message);
-    match paths {
-        [only] => error.in_file(only),
-        _ => error,
-    }
+    about(paths, Error::new(ErrorKind::NotATrace, message))
 }
 
 /// One file, attributed.
-struct File {
-    record: InputRecord,
+pub(crate) struct File {
+    pub(crate) record: InputRecord,
     /// Rank folder aside, the folder it is in.
-    run: String,
+    pub(crate) run: String,
+    /// The folder whose files are one run.
+    pub(crate) folder: PathBuf,
     worker: PathBuf,
     time: u64,
-    attribution: FileAttribution,
+    pub(crate) attribution: FileAttribution,
 }
 
 fn read_file(input: &Input, request: &Request<'_>) -> Result<File> {
-    let trace =
-        Trace::open(&input.path, &request.ingest).map_err(|error| error.in_file(&input.path))?;
-    let sha256 = if request.hash_inputs {
-        hash(&input.path)?
-    } else {
-        None
-    };
+    let source = Source::open(&input.path, &request.ingest)?;
+    let trace = Trace::from_bytes(source.bytes(), &request.ingest)
+        .map_err(|error| error.in_file(&input.path))?;
+    let mut file = attributed(input, &trace, request)?;
+    if request.hash_inputs {
+        file.record.sha256 = Some(hash(source.bytes()));
+    }
+    Ok(file)
+}
+
+/// Attributes `trace`, which was read from `input`.
+pub(crate) fn attributed(input: &Input, trace: &Trace, request: &Request<'_>) -> Result<File> {
     let root = input.root.as_deref();
     let metadata = &trace.metadata;
-    let mut device_names: Vec<String> = Vec::new();
-    for name in metadata
+    let mut named = BTreeSet::new();
+    let device_names = metadata
         .devices
         .iter()
-        .filter_map(|device| device.name.as_ref())
-    {
-        if !device_names.contains(name) {
-            device_names.push(name.clone());
-        }
-    }
+        .filter_map(|device| device.name.clone())
+        .filter(|name| named.insert(name.clone()))
+        .collect();
     let record = InputRecord {
         path: input.path.display().to_string(),
-        sha256,
+        sha256: None,
         bytes: trace.bytes,
         events: trace.events.len() as u64,
         rank: metadata
@@ -195,41 +228,32 @@ fn read_file(input: &Input, request: &Request<'_>) -> Result<File> {
     Ok(File {
         record,
         run: run_name(&folder, root, &given, several),
+        folder,
         worker,
         time,
-        attribution: attribute_file(&trace, request.options),
+        attribution: attribute_file(trace, request.options)
+            .map_err(|error| error.in_file(&input.path))?,
     })
 }
 
-/// SHA-256 of the stored bytes; standard input has none.
-fn hash(path: &Path) -> Result<Option<String>> {
-    if path == Path::new("-") {
-        return Ok(None);
-    }
-    let io = |error| Error::io(path, error);
-    let mut file = std::fs::File::open(path).map_err(io)?;
-    let mut hasher = Sha256::new();
-    let mut block = vec![0; 1 << 18];
-    loop {
-        let read = std::io::Read::read(&mut file, &mut block).map_err(io)?;
-        if read == 0 {
-            break;
-        }
-        hasher.update(&block[..read]);
-    }
+/// SHA-256 of the stored bytes.
+fn hash(bytes: &[u8]) -> String {
     let mut text = String::new();
-    for byte in hasher.finalize() {
+    for byte in Sha256::digest(bytes) {
         write!(text, "{byte:02x}").expect("writing to a string");
     }
-    Ok(Some(text))
+    text
 }
 
-fn combine(
-    mut files: Vec<File>,
-    skipped: Vec<SkippedInput>,
-    request: &Request<'_>,
-) -> Result<Attribution> {
-    let order = |file: &File| (!is_called(&file.run, "baseline"), file.run.clone());
+/// Puts files in the order of output, run by run, and compares the ranks of each run.
+pub(crate) fn put_in_order(files: &mut [File]) {
+    let order = |file: &File| {
+        (
+            !is_called(&file.run, "baseline"),
+            file.run.clone(),
+            file.folder.clone(),
+        )
+    };
     files.sort_by(|a, b| {
         order(a)
             .cmp(&order(b))
@@ -241,6 +265,29 @@ fn combine(
                 (&a.worker, a.time, &a.record.path).cmp(&(&b.worker, b.time, &b.record.path))
             })
     });
+    for run in files.chunk_by_mut(|a, b| a.folder == b.folder) {
+        let members: Vec<Member<'_>> = run
+            .iter()
+            .zip(windows(run))
+            .map(|(file, window)| Member {
+                rank: file.record.rank,
+                window,
+                collectives: &file.attribution.collectives,
+            })
+            .collect();
+        let found = collective::examine(&members);
+        for (file, health) in run.iter_mut().zip(found) {
+            file.attribution.health.merge(&health);
+        }
+    }
+}
+
+fn combine(
+    mut files: Vec<File>,
+    skipped: Vec<SkippedInput>,
+    request: &Request<'_>,
+) -> Result<Attribution> {
+    put_in_order(&mut files);
     let mut health = Health::default();
     for (number, file) in files.iter().enumerate() {
         health.append(&file.attribution.health, number);
@@ -255,7 +302,7 @@ fn combine(
     );
     let mut runs: Vec<RunResult> = Vec::new();
     let mut ranks: Vec<RankResult> = Vec::new();
-    for group in files.chunk_by(|a, b| a.run == b.run) {
+    for group in files.chunk_by(|a, b| a.folder == b.folder) {
         let first = ranks.len();
         check_ranks(group, &mut health);
         ranks.extend(rank_results(group, runs.len(), first));
@@ -268,17 +315,16 @@ fn combine(
         .map(String::as_str)
         .collect();
     if !missing.is_empty() {
-        let found: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+        let mut found: Vec<&str> = runs.iter().take(10).map(|run| run.name.as_str()).collect();
+        if runs.len() > found.len() {
+            found.push("…");
+        }
         let message = format!(
             "expected run missing: {} (found: {})",
             missing.join(", "),
             found.join(", ")
         );
-        let error = Error::new(ErrorKind::Usage, message);
-        return Err(match request.paths {
-            [only] => error.in_file(only),
-            _ => error,
-        });
+        return Err(about(request.paths, Error::new(ErrorKind::Usage, message)));
     }
     let mut totals = Table::default();
     for run in &runs {
@@ -302,17 +348,23 @@ fn combine(
     })
 }
 
+/// Which profiler window of its rank each file of a run is.
+fn windows(group: &[File]) -> Vec<usize> {
+    let mut windows: Vec<usize> = Vec::with_capacity(group.len());
+    for (place, file) in group.iter().enumerate() {
+        let before = place.checked_sub(1).map(|before| &group[before]);
+        let follows = before.is_some_and(|before| {
+            before.worker == file.worker && before.record.rank == file.record.rank
+        });
+        let window = if follows { windows[place - 1] + 1 } else { 0 };
+        windows.push(window);
+    }
+    windows
+}
+
 fn rank_results(group: &[File], run: usize, first: usize) -> Vec<RankResult> {
     let mut results: Vec<RankResult> = Vec::new();
-    for (place, file) in group.iter().enumerate() {
-        let window = match place.checked_sub(1).map(|before| &group[before]) {
-            Some(before)
-                if before.worker == file.worker && before.record.rank == file.record.rank =>
-            {
-                results[place - 1].window + 1
-            }
-            _ => 0,
-        };
+    for ((place, file), window) in group.iter().enumerate().zip(windows(group)) {
         let attribution = &file.attribution;
         results.push(RankResult {
             rank: file.record.rank,
@@ -354,22 +406,31 @@ fn run_result(
     }
 }
 
-/// Names files that claim one rank, and counts ranks that are not here.
-fn check_ranks(group: &[File], health: &mut Health) {
-    let mut workers: BTreeMap<i64, Vec<&File>> = BTreeMap::new();
-    for file in group {
-        if let Some(rank) = file.record.rank {
-            let files = workers.entry(rank).or_default();
-            if files.iter().all(|other| other.worker != file.worker) {
-                files.push(file);
-            }
+/// Names files that claim one rank or hold one capture, and counts ranks that are not here. `group`
+/// is in order of rank, worker and time.
+pub(crate) fn check_ranks(group: &[File], health: &mut Health) {
+    let same_worker = |a: &File, b: &File| a.worker == b.worker && a.record.rank == b.record.rank;
+    for copies in group.chunk_by(|a, b| same_worker(a, b) && a.time == b.time) {
+        if copies.len() > 1 {
+            let about = named("one capture", copies.iter());
+            health.add(
+                HealthCode::DuplicateCapture,
+                copies.len() as u64,
+                Some(about),
+            );
         }
     }
-    for (rank, files) in &workers {
-        if files.len() > 1 {
-            let names: Vec<&str> = files.iter().map(|file| file.record.path.as_str()).collect();
-            let about = format!("rank {rank}: {}", names.join(", "));
-            health.add(HealthCode::DuplicateRank, files.len() as u64, Some(about));
+    let mut ranks = 0;
+    for files in group.chunk_by(|a, b| a.record.rank == b.record.rank) {
+        let Some(rank) = files[0].record.rank else {
+            continue;
+        };
+        ranks += 1;
+        let workers: Vec<&File> = files.chunk_by(same_worker).map(|files| &files[0]).collect();
+        if workers.len() > 1 {
+            let count = workers.len() as u64;
+            let about = named(&format!("rank {rank}"), workers.into_iter());
+            health.add(HealthCode::DuplicateRank, count, Some(about));
         }
     }
     let world = group
@@ -377,13 +438,24 @@ fn check_ranks(group: &[File], health: &mut Health) {
         .filter_map(|file| file.record.world_size)
         .max()
         .unwrap_or(0);
-    let missing = u64::try_from(world)
-        .unwrap_or(0)
-        .saturating_sub(workers.len() as u64);
-    if !workers.is_empty() {
-        let about = format!("{}: {} of {world} ranks", group[0].run, workers.len());
+    let missing = u64::try_from(world).unwrap_or(0).saturating_sub(ranks);
+    if ranks > 0 {
+        let about = format!("{}: {ranks} of {world} ranks", group[0].run);
         health.add(HealthCode::MissingRanks, missing, Some(about));
     }
+}
+
+/// `what: path, path, …`, the first few.
+fn named<'a>(what: &str, files: impl ExactSizeIterator<Item = &'a File>) -> String {
+    let more = files.len() > 8;
+    let mut paths: Vec<&str> = files
+        .take(8)
+        .map(|file| file.record.path.as_str())
+        .collect();
+    if more {
+        paths.push("…");
+    }
+    format!("{what}: {}", paths.join(", "))
 }
 
 fn options_in_force(request: &Request<'_>) -> BTreeMap<&'static str, Value> {

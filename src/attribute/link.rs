@@ -147,10 +147,13 @@ impl Calls {
                 (args.correlation != 0).then_some((key, events.ts(id)?, id))
             })
             .collect();
+        // Which of several equal calls counts must not depend on the order of events.
+        let row = |id| trace.row_text(trace.events.track(id));
         calls.sort_unstable_by(|a, b| {
             (a.0, a.1)
                 .cmp(&(b.0, b.1))
                 .then_with(|| trace.name(a.2).cmp(trace.name(b.2)))
+                .then_with(|| row(a.2).cmp(&row(b.2)))
                 .then_with(|| a.2.cmp(&b.2))
         });
         let by_correlation = groups(trace, calls.iter().map(|call| (call.0.0, call.1, call.2)));

@@ -8,7 +8,10 @@
 //! Laws: the buckets of every table add up to its total exactly; so do the classes and phases of
 //! every timeline with its idle time. No answer depends on file order, threads or chunks.
 
+mod anchor;
 mod class;
+mod collective;
+mod content;
 mod device;
 mod evidence;
 mod file;
@@ -18,7 +21,9 @@ mod interval;
 mod link;
 mod names;
 mod options;
+mod orphan;
 mod phase;
+mod precision;
 mod process;
 mod recompute;
 mod result;
@@ -35,7 +40,11 @@ mod work;
 
 pub use class::DeviceClass;
 pub use evidence::EvidenceKind;
+pub(crate) use file::FileAttribution;
 pub use file::{HostOperation, host_operations};
+pub(crate) use folder::{
+    File as AttributedFile, attributed, check_ranks, nothing_readable, put_in_order,
+};
 pub use folder::{ProgressEvent, Request, attribute_paths};
 pub use options::{AttributeOptions, RecomputeEvidence, StepRange};
 pub use phase::Phase;
@@ -45,3 +54,6 @@ pub use result::{
     SCHEMA_VERSION, SkippedInput, StepTime, Tool, TopKernel, WeakRecompute,
 };
 pub use table::{Bucket, Cell, OtherKind, Table, Timeline};
+
+pub(crate) use anchor::{Anchors, NOWHERE};
+pub(crate) use work::clipped;

@@ -42,6 +42,10 @@ pub(crate) struct NameFacts {
     pub(crate) kernel_launch: bool,
     /// An API call that launches a captured graph.
     pub(crate) graph_launch: bool,
+    /// An API call after which launches go into a graph.
+    pub(crate) capture_begin: bool,
+    /// An API call up to which launches go into a graph.
+    pub(crate) capture_end: bool,
 }
 
 /// Which frame of `torch/utils/checkpoint.py` it is.
@@ -102,6 +106,7 @@ fn facts_of(name: &str, strings: &Strings, options: &AttributeOptions) -> NameFa
         other: other_kind(name),
         step: name
             .strip_prefix("ProfilerStep#")
+            .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
             .and_then(|number| number.parse().ok()),
         optimizer_range: name.starts_with("Optimizer."),
         engine: name
@@ -118,6 +123,8 @@ fn facts_of(name: &str, strings: &Strings, options: &AttributeOptions) -> NameFa
         bucket_copy: name == "torch.distributed.ddp.reducer::copy_bucket_to_grad",
         kernel_launch: name.contains("LaunchKernel") || name.contains("EnqueueKernelLaunch"),
         graph_launch: matches!(name, "cudaGraphLaunch" | "hipGraphLaunch" | "cuGraphLaunch"),
+        capture_begin: name.contains("StreamBeginCapture"),
+        capture_end: name.contains("StreamEndCapture"),
     }
 }
 

@@ -39,6 +39,16 @@ pub struct StepRange {
     pub last: u64,
 }
 
+impl std::fmt::Display for StepRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.first, self.last) {
+            (first, last) if first == last => write!(f, "{first}"),
+            (first, u64::MAX) => write!(f, "{first}.."),
+            (first, last) => write!(f, "{first}..{last}"),
+        }
+    }
+}
+
 /// What the caller may ask of an attribution.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

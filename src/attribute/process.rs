@@ -1,6 +1,8 @@
 //! Processes: which phase annotations are open where, which thread is the main one, and what the
 //! order of engine runs, optimizer ranges and steps says where no annotation does.
 
+use foldhash::fast::RandomState;
+
 use super::host::{Annotation, Host, HostThread, NONE, Op};
 use super::interval::{Piece, find, innermost, piece_at, union};
 use super::names::Names;
@@ -24,6 +26,8 @@ pub(crate) struct ThreadPhases {
 pub(crate) struct Process {
     /// Its main thread: the one with the step and optimizer ranges.
     pub(crate) main: usize,
+    /// It has host operators.
+    has_operators: bool,
     /// It has an explicit forward or backward annotation.
     pub(crate) annotated: bool,
     /// Where exactly one phase (or the main thread's, of several) is annotated over its threads.
@@ -81,7 +85,7 @@ impl Processes {
     ) -> Self {
         let mut pids: Vec<Ident> = Vec::new();
         let mut threads: Vec<ThreadPhases> = Vec::with_capacity(host.threads.len());
-        let mut number_of = rustc_hash::FxHashMap::<Ident, usize>::default();
+        let mut number_of = std::collections::HashMap::<Ident, usize, RandomState>::default();
         for thread in &host.threads {
             let process = *number_of.entry(thread.pid).or_insert_with(|| {
                 pids.push(thread.pid);
@@ -205,6 +209,9 @@ impl Process {
         let annotated = members.iter().any(|member| threads[*member].is_annotated());
         Self {
             main,
+            has_operators: members
+                .iter()
+                .any(|member| !host.threads[*member].ops.is_empty()),
             annotated,
             anywhere: anywhere(threads, members, main),
             order: Order::new(host, names, members, main),
@@ -229,6 +236,10 @@ impl Process {
         let order = &self.order;
         let root: Option<&Op> = (op != NONE).then(|| &own.ops[own.ops[op as usize].root as usize]);
         let has_sequence = op != NONE && own.root_has_sequence[own.ops[op as usize].root as usize];
+        if !self.has_operators {
+            // Launches alone have no order to go by.
+            return (Phase::Other, OtherKind::Rest);
+        }
         if thread != self.main {
             // Engine threads do backward work only, DDP's bucket copies included.
             return if own.has_engine {

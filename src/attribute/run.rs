@@ -18,8 +18,7 @@ static RANK_FOLDER: LazyLock<Regex> = LazyLock::new(|| {
 
 /// `worker0.1623143089861.pt.trace.json.gz`: what names the worker, and when it was written.
 static WINDOW: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^(.*?)\.([0-9]{6,20})((?:\.pt)?\.trace\.json(?:\.gz|\.zst)?)$")
-        .expect("valid pattern")
+    Regex::new(r"^(.*?)\.([0-9]{6,20})((?:\.pt)?\.trace\.json)$").expect("valid pattern")
 });
 
 /// The rank that a path names: in the file name, else in the folder's.
@@ -42,18 +41,17 @@ pub(crate) fn rank_of_path(path: &Path) -> Option<i64> {
 /// Which worker wrote a file, and the timestamp in its name. Files of one worker that differ only
 /// in the timestamp are further profiler windows of the same rank.
 pub(crate) fn window_of_path(path: &Path) -> (PathBuf, u64) {
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    let Some(found) = WINDOW.captures(name) else {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return (path.to_owned(), 0);
     };
-    let worker = format!(
-        "{}{}",
-        &found[1],
-        found[3].trim_end_matches(".gz").trim_end_matches(".zst")
-    );
+    let plain = name
+        .strip_suffix(".gz")
+        .or_else(|| name.strip_suffix(".zst"))
+        .unwrap_or(name);
+    let Some(found) = WINDOW.captures(plain) else {
+        return (path.with_file_name(plain), 0);
+    };
+    let worker = format!("{}{}", &found[1], &found[3]);
     (path.with_file_name(worker), found[2].parse().unwrap_or(0))
 }
 

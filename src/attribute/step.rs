@@ -1,8 +1,10 @@
 //! Training steps: `ProfilerStep#N` ranges, else what lies between optimizer steps.
 
 use super::host::Host;
-use super::process::Processes;
-use crate::model::{EventFlags, Trace};
+use super::interval::{Piece, innermost, piece_at};
+use super::process::{Process, Processes};
+use crate::health::{Health, HealthCode};
+use crate::model::{EventFlags, Ident, Trace};
 use crate::units::{Ns, Span};
 
 /// One training step of one process.
@@ -27,6 +29,8 @@ pub(crate) struct Steps {
     pub(crate) all: Vec<Step>,
     /// By process: its steps in order of time.
     of_process: Vec<Vec<u32>>,
+    /// By process: which step holds when; of overlapping ones, the one that started last.
+    pieces: Vec<Vec<Piece<u32>>>,
     /// The process whose steps count for processes without any.
     default: usize,
 }
@@ -35,37 +39,88 @@ impl Steps {
     pub(crate) fn new(trace: &Trace, host: &Host, processes: &Processes) -> Self {
         let mut steps = annotated(trace, host);
         if steps.is_empty() {
-            for process in 0..processes.processes.len() {
-                steps.extend(inferred(host, processes, process));
-            }
+            steps = inferred(host, processes);
         }
+        // Which of several equal ranges stays must not depend on the order of events.
+        let ident = |ident: Ident| match ident {
+            Ident::Missing => (0, 0, ""),
+            Ident::Int(number) => (1, number, ""),
+            Ident::Text(text) => (2, 0, trace.strings.get(text)),
+        };
+        let row = |thread: usize| {
+            let own = &host.threads[thread];
+            let is_main = processes.processes[processes.threads[thread].process].main == thread;
+            (!is_main, ident(own.pid), ident(own.tid))
+        };
         steps.sort_by(|a, b| {
-            (a.span, a.number)
-                .cmp(&(b.span, b.number))
-                .then_with(|| a.name.cmp(&b.name))
+            (a.span.start, b.span.end, a.number, &a.name)
+                .cmp(&(b.span.start, a.span.end, b.number, &b.name))
+                .then_with(|| row(a.thread).cmp(&row(b.thread)))
         });
-        steps.dedup_by(|b, a| a.span == b.span && a.name == b.name);
+        steps.dedup_by(|later, kept| {
+            let same = later.span == kept.span && later.name == kept.name;
+            kept.unfinished |= same && later.unfinished;
+            same
+        });
         let mut of_process = vec![Vec::new(); processes.processes.len()];
         for (number, step) in (0u32..).zip(&steps) {
             of_process[processes.threads[step.thread].process].push(number);
         }
+        let pieces = of_process
+            .iter()
+            .map(|list: &Vec<u32>| {
+                let spans: Vec<_> = list
+                    .iter()
+                    .map(|step| (steps[*step as usize].span, *step))
+                    .collect();
+                innermost(&spans)
+            })
+            .collect();
         let default = (0..of_process.len())
-            .max_by_key(|process| (of_process[*process].len(), std::cmp::Reverse(*process)))
+            .max_by_key(|process| {
+                let first = of_process[*process].first();
+                (
+                    of_process[*process].len(),
+                    std::cmp::Reverse(first.copied()),
+                )
+            })
             .unwrap_or(0);
         Self {
             all: steps,
             of_process,
+            pieces,
             default,
         }
     }
 
-    /// The step that `at` lies in, for a thread of `process`.
+    /// The step that `at` lies in, for a thread of `process`; of overlapping ones, the one that
+    /// started last.
     pub(crate) fn at(&self, process: usize, at: Ns) -> Option<u32> {
-        let own = self.of_process.get(process).filter(|own| !own.is_empty());
-        let list = own.or_else(|| self.of_process.get(self.default))?;
-        let after = list.partition_point(|step| self.all[*step as usize].span.start <= at);
-        let step = *list[..after].last()?;
-        self.all[step as usize].span.contains(at).then_some(step)
+        let own = self.pieces.get(process).filter(|own| !own.is_empty());
+        let pieces = own.or_else(|| self.pieces.get(self.default))?;
+        piece_at(pieces, at).map(|piece| piece.value)
+    }
+}
+
+impl Steps {
+    /// Counts steps that the capture cuts and numbers that are missing, among the `selected` ones.
+    pub(crate) fn note(&self, partial: &[bool], selected: &[bool], health: &mut Health) {
+        let cut = self.all.iter().zip(partial).zip(selected);
+        for ((step, _), _) in cut.filter(|((_, partial), selected)| **partial && **selected) {
+            health.add(HealthCode::PartialSteps, 1, Some(step.name.clone()));
+            health.add_time(HealthCode::PartialSteps, step.span.len(), None);
+        }
+        for steps in &self.of_process {
+            for pair in steps.windows(2) {
+                let [before, after] = [pair[0], pair[1]].map(|step| &self.all[step as usize]);
+                let wanted = pair.iter().all(|step| selected[*step as usize]);
+                let missing = after.number.saturating_sub(before.number).saturating_sub(1);
+                if wanted && !after.inferred {
+                    let between = format!("between {} and {}", before.name, after.name);
+                    health.add(HealthCode::MissingSteps, missing, Some(between));
+                }
+            }
+        }
     }
 }
 
@@ -90,28 +145,29 @@ fn annotated(trace: &Trace, host: &Host) -> Vec<Step> {
 }
 
 /// Steps that end where the last optimizer range before the next backward pass ends.
-fn inferred(host: &Host, processes: &Processes, number: usize) -> Vec<Step> {
-    let process = &processes.processes[number];
+fn inferred(host: &Host, processes: &Processes) -> Vec<Step> {
+    let mut begins: Vec<Option<Ns>> = vec![None; processes.processes.len()];
+    for (thread, phases) in host.threads.iter().zip(&processes.threads) {
+        let op = thread.ops.first().map(|op| op.span.start);
+        let annotation = thread
+            .annotations
+            .first()
+            .map(|annotation| annotation.span.start);
+        let begin = &mut begins[phases.process];
+        *begin = [*begin, op, annotation].into_iter().flatten().min();
+    }
+    let mut steps = Vec::new();
+    for (process, begin) in processes.processes.iter().zip(begins) {
+        if let Some(begin) = begin {
+            inferred_in(process, begin, &mut steps);
+        }
+    }
+    steps
+}
+
+fn inferred_in(process: &Process, mut begin: Ns, steps: &mut Vec<Step>) {
     let (optimizers, runs) = process.optimizers_and_runs();
-    let begin = host
-        .threads
-        .iter()
-        .zip(&processes.threads)
-        .filter(|(_, phases)| phases.process == number)
-        .flat_map(|(thread, _)| {
-            let op = thread.ops.first().map(|op| op.span.start);
-            let annotation = thread
-                .annotations
-                .first()
-                .map(|annotation| annotation.span.start);
-            [op, annotation]
-        })
-        .flatten()
-        .min();
-    let Some(mut begin) = begin else {
-        return Vec::new();
-    };
-    let mut steps: Vec<Step> = Vec::new();
+    let mut number = 0;
     for (place, optimizer) in optimizers.iter().enumerate() {
         let next = optimizers.get(place + 1);
         let ends_step = next.is_none_or(|next| {
@@ -122,7 +178,6 @@ fn inferred(host: &Host, processes: &Processes, number: usize) -> Vec<Step> {
         if !ends_step || optimizer.end <= begin {
             continue;
         }
-        let number = steps.len() as u64;
         steps.push(Step {
             name: format!("step#{number}"),
             number,
@@ -131,7 +186,7 @@ fn inferred(host: &Host, processes: &Processes, number: usize) -> Vec<Step> {
             inferred: true,
             unfinished: false,
         });
+        number += 1;
         begin = optimizer.end;
     }
-    steps
 }

@@ -77,7 +77,7 @@ fn event(line: &str) -> String {
 }
 
 pub(crate) fn attribute(lines: &str) -> FileAttribution {
-    attribute_file(&trace(lines), &AttributeOptions::default())
+    attribute_file(&trace(lines), &AttributeOptions::default()).unwrap()
 }
 
 /// Device sums in µs: forward, backward, recompute, optimizer, other, pre-window, unlinked.

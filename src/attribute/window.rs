@@ -2,18 +2,21 @@
 
 use rayon::prelude::*;
 
-use super::device::{Activity, tables};
+use super::device::{Activity, mark_first_of_launch, tables};
 use super::evidence::{Judge, Tally};
 use super::host::Host;
-use super::interval::{overlap, union};
+use super::interval::{Piece, overlap, union};
 use super::options::AttributeOptions;
-use super::phase::Phase;
+use super::phase::{Marker, Phase};
 use super::process::Processes;
 use super::result::{DeviceResult, DeviceStep, HostPhase, HostResult, HostStep, HostStepPhase};
 use super::step::Steps;
 use super::work::{NONE, Work};
 use crate::model::Trace;
 use crate::units::{Ns, Span};
+
+/// Up to so many rows, every device lists every step; beyond, only those that have work on it.
+const MAX_STEP_ROWS: usize = 500_000;
 
 /// The steps of a file with what is known about each.
 pub(crate) struct StepWindows<'a> {
@@ -42,13 +45,28 @@ impl StepWindows<'_> {
                 work.event,
             )
         });
+        mark_first_of_launch(work, launches);
         let base = Ns(trace.metadata.base_time_ns.unwrap_or(0));
         let devices: Vec<&[Work]> = work.chunk_by(|a, b| a.device == b.device).collect();
-        let wanted = devices
-            .into_par_iter()
-            .filter(|work| work.iter().any(|it| self.wants(it)));
+        let wanted: Vec<&[Work]> = devices
+            .into_iter()
+            .filter(|work| work.iter().any(|work| self.wants(work)))
+            .collect();
+        let steps = u32::try_from(self.steps.all.len()).expect("fewer than 2^32 steps");
+        let every = wanted.len() * self.steps.all.len() <= MAX_STEP_ROWS;
+        let listed = |work: &[Work]| {
+            if every {
+                return (0..steps).collect::<Vec<u32>>();
+            }
+            let mut listed: Vec<u32> = work.iter().map(|work| work.step).collect();
+            listed.retain(|step| *step != NONE);
+            listed.sort_unstable();
+            listed.dedup();
+            listed
+        };
+        let wanted = wanted.into_par_iter().map(|work| (work, listed(work)));
         wanted
-            .map(|work| self.device(trace, work, launches, base))
+            .map(|(work, listed)| self.device(trace, work, &listed, base))
             .collect()
     }
 
@@ -57,32 +75,32 @@ impl StepWindows<'_> {
         self.options.steps.is_none() || (work.step != NONE && self.selected[work.step as usize])
     }
 
-    fn device(&self, trace: &Trace, work: &[Work], launches: usize, base: Ns) -> DeviceResult {
+    fn device(&self, trace: &Trace, work: &[Work], listed: &[u32], base: Ns) -> DeviceResult {
         let wanted = work.iter().filter(|work| self.wants(work));
-        let (totals, step_tables) = tables(wanted, self.steps.all.len(), launches);
+        let (totals, step_tables) = tables(wanted, listed);
         let activity = Activity::new(work);
-        let windows = self.device_windows(work);
-        let steps: Vec<DeviceStep> = self
-            .steps
-            .all
+        let windows = self.device_windows(work, listed);
+        let steps: Vec<DeviceStep> = listed
             .iter()
             .zip(step_tables)
             .zip(&windows)
-            .enumerate()
-            .filter(|(number, _)| self.selected[*number])
-            .map(|(number, ((step, totals), window))| DeviceStep {
-                name: step.name.clone(),
-                partial: self.partial[number],
-                inferred: step.inferred,
-                totals,
-                timeline: activity.timeline(*window, base),
+            .filter(|((number, _), _)| self.selected[**number as usize])
+            .map(|((number, totals), window)| {
+                let step = &self.steps.all[*number as usize];
+                DeviceStep {
+                    name: step.name.clone(),
+                    partial: self.partial[*number as usize],
+                    inferred: step.inferred,
+                    totals,
+                    timeline: activity.timeline(*window, base),
+                }
             })
             .collect();
         let whole = if self.options.steps.is_some() {
             let selected = windows
                 .iter()
-                .zip(self.selected)
-                .filter(|(_, wanted)| **wanted);
+                .zip(listed)
+                .filter(|(_, number)| self.selected[**number as usize]);
             let mut selected = selected.map(|(window, _)| *window);
             let first = selected.next().unwrap_or(Span::new(Ns::ZERO, Ns::ZERO));
             selected.fold(first, |whole, next| {
@@ -111,20 +129,21 @@ impl StepWindows<'_> {
         }
     }
 
-    /// Where each step is on the device: from the end of the step before, or its own start, to
-    /// its end or the end of the last work launched in it.
-    fn device_windows(&self, work: &[Work]) -> Vec<Span> {
-        let mut last_end = vec![Ns(i64::MIN); self.steps.all.len()];
-        for work in work.iter().filter(|work| work.step != NONE) {
-            let end = &mut last_end[work.step as usize];
-            *end = work.span.end.max(*end);
+    /// Where each listed step is on the device: from the end of the step before, or its own start,
+    /// to its end or the end of the last work launched in it.
+    fn device_windows(&self, work: &[Work], listed: &[u32]) -> Vec<Span> {
+        let mut last_end = vec![Ns(i64::MIN); listed.len()];
+        for work in work {
+            if let Ok(place) = listed.binary_search(&work.step) {
+                last_end[place] = work.span.end.max(last_end[place]);
+            }
         }
         let mut before = Ns(i64::MIN);
-        self.steps
-            .all
+        listed
             .iter()
             .zip(last_end)
-            .map(|(step, last)| {
+            .map(|(number, last)| {
+                let step = &self.steps.all[*number as usize];
                 let start = step.span.start.max(before);
                 let end = step.span.end.max(last).max(start);
                 before = end;
@@ -152,6 +171,12 @@ impl StepWindows<'_> {
                     *row.wall_ns.get_or_insert(Ns::ZERO) += wall;
                 }
             }
+            tally.annotations += thread
+                .annotations
+                .iter()
+                .filter(|range| range.marker == Some(Marker::Explicit(Phase::Recompute)))
+                .filter(|range| self.is_selected(phases.process, range.span.start))
+                .count() as u64;
             let verdicts: Vec<_> = thread
                 .ops
                 .par_iter()
@@ -171,6 +196,8 @@ impl StepWindows<'_> {
                 row.self_ns += op.self_ns;
             }
         }
+        let mut sums: Vec<Option<PhaseSums<'_>>> = Vec::new();
+        sums.resize_with(host.threads.len(), || None);
         let steps = self
             .steps
             .all
@@ -186,16 +213,10 @@ impl StepWindows<'_> {
                     phases: std::collections::BTreeMap::new(),
                     unattributed_ns: step.span.len(),
                 };
-                let pieces = &processes.threads[step.thread].phases;
-                let from = pieces.partition_point(|piece| piece.span.end <= step.span.start);
-                for piece in &pieces[from..] {
-                    if piece.span.start >= step.span.end {
-                        break;
-                    }
-                    let wall = overlap(piece.span, step.span);
-                    let phase: Phase = piece.value.phase();
-                    let cell: &mut HostStepPhase = row.phases.entry(phase).or_default();
-                    cell.wall_ns += wall;
+                let sums = sums[step.thread]
+                    .get_or_insert_with(|| PhaseSums::new(&processes.threads[step.thread].phases));
+                for (phase, wall) in sums.inside(step.span) {
+                    row.phases.insert(phase, HostStepPhase { wall_ns: wall });
                     row.unattributed_ns -= wall;
                 }
                 row
@@ -223,6 +244,56 @@ impl StepWindows<'_> {
                 .filter(|(_, wanted)| **wanted)
                 .map(|(step, _)| step.span),
         )
+    }
+}
+
+/// Annotated time of one thread by phase, ready for many windows.
+struct PhaseSums<'a> {
+    pieces: &'a [Piece<Marker>],
+    /// By piece: time by phase in the pieces before it.
+    before: Vec<[Ns; Phase::ALL.len()]>,
+}
+
+impl<'a> PhaseSums<'a> {
+    fn new(pieces: &'a [Piece<Marker>]) -> Self {
+        let mut sum = [Ns::ZERO; Phase::ALL.len()];
+        let mut before = vec![sum];
+        for piece in pieces {
+            sum[piece.value.phase() as usize] += piece.span.len();
+            before.push(sum);
+        }
+        Self { pieces, before }
+    }
+
+    /// The phases inside `window`, with their time.
+    fn inside(&self, window: Span) -> impl Iterator<Item = (Phase, Ns)> {
+        let from = self
+            .pieces
+            .partition_point(|piece| piece.span.end <= window.start);
+        let to = self
+            .pieces
+            .partition_point(|piece| piece.span.start < window.end)
+            .max(from);
+        let mut time = self.before[to];
+        for (time, before) in time.iter_mut().zip(self.before[from]) {
+            *time -= before;
+        }
+        // The first and the last piece may reach over the edges.
+        let edges = [from, to.wrapping_sub(1)];
+        let edges = if from + 1 == to {
+            &edges[..1]
+        } else {
+            &edges[..]
+        };
+        for edge in edges.iter().filter(|edge| (from..to).contains(*edge)) {
+            let piece = &self.pieces[*edge];
+            let outside = piece.span.len() - overlap(piece.span, window);
+            time[piece.value.phase() as usize] -= outside;
+        }
+        Phase::ALL
+            .into_iter()
+            .zip(time)
+            .filter(|(_, time)| *time > Ns::ZERO)
     }
 }
 

@@ -7,7 +7,7 @@ use super::host::span_of;
 use super::phase::Phase;
 use super::table::{Bucket, OtherKind};
 use crate::health::{Health, HealthCode};
-use crate::model::{ActivityType, EventId, Ident, Trace};
+use crate::model::{ActivityType, EventId, Ident, Ph, Trace};
 use crate::units::{Ns, Span};
 
 /// No step, no launch.
@@ -29,6 +29,8 @@ pub(crate) struct Work {
     pub(crate) step: u32,
     /// Its launch, or [`NONE`].
     pub(crate) launch: u32,
+    /// The first of its launch on its device.
+    pub(crate) first_of_launch: bool,
 }
 
 /// A stream of a device as one writer numbers it.
@@ -78,6 +80,7 @@ pub(crate) fn collect(trace: &Trace, comm: &[Regex], health: &mut Health) -> Vec
             other: OtherKind::Rest,
             step: NONE,
             launch: NONE,
+            first_of_launch: false,
         });
     }
     work.sort_unstable_by_key(|work| (work.lane, work.span, work.event));
@@ -117,6 +120,7 @@ fn repair(trace: &Trace, work: &mut [Work], health: &mut Health) {
             };
             if overlap > Ns::ZERO {
                 trace.note(health, HealthCode::LaneOverlap, lane[place].event);
+                health.add_time(HealthCode::LaneOverlap, overlap, Some(overlap));
             }
             if overlap > SMALL_OVERLAP {
                 long.push((place, overlap));
@@ -135,6 +139,29 @@ fn repair(trace: &Trace, work: &mut [Work], health: &mut Health) {
     if clipped_ns > Ns::ZERO {
         health.add_repair(HealthCode::LaneOverlapRepaired, raw.0, clipped_ns.0);
     }
+}
+
+/// The events that [`collect`] clips, with the lengths that it gives them.
+///
+/// A lane on which an event to clip is a `B` with its `E` is left out whole: such an event has no
+/// length of its own to write, and without all of them clipped a lane may seem sane that is not.
+pub(crate) fn clipped(trace: &Trace) -> Vec<(EventId, Ns)> {
+    let mut clipped = Vec::new();
+    let work = collect(trace, &[], &mut Health::default());
+    for lane in work.chunk_by(|a, b| a.lane == b.lane) {
+        let before = clipped.len();
+        for work in lane {
+            if work.span == span_of(trace, work.event) {
+                continue;
+            }
+            if trace.events.ph(work.event) != Ph::COMPLETE {
+                clipped.truncate(before);
+                break;
+            }
+            clipped.push((work.event, work.span.len()));
+        }
+    }
+    clipped
 }
 
 #[cfg(test)]
@@ -156,6 +183,7 @@ impl Work {
             other,
             step: NONE,
             launch: NONE,
+            first_of_launch: false,
         }
     }
 }

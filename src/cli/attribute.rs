@@ -1,7 +1,5 @@
 //! `tracekit attribute`: where the time goes, by phase.
 
-use std::path::Path;
-
 use clap::ValueEnum;
 use regex::Regex;
 
@@ -9,6 +7,7 @@ use super::args::{Format, InputArgs, OutputArgs};
 use super::exit::Exit;
 use super::output::{Target, say};
 use super::progress::Progress;
+use super::threads;
 use crate::attribute::{
     AttributeOptions, Attribution, Phase, RecomputeEvidence, Request, StepRange, attribute_paths,
 };
@@ -115,24 +114,9 @@ enum Evidence {
 pub(super) fn run(args: &Args) -> Result<Exit> {
     anstream::ColorChoice::from(args.output.color).write_global();
     let target = Target::new(args.output.output.as_deref())?;
-    target.check_inputs(args.input.paths.iter().map(AsRef::as_ref))?;
-    if let Some(threads) = args.input.threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads));
-        pool.build_global().map_err(|error| {
-            Error::new(
-                ErrorKind::Usage,
-                format!("cannot start {threads} threads: {error}"),
-            )
-        })?;
-    }
+    target.check_inputs(&args.input.paths)?;
+    threads::start(args.input.threads)?;
     let attribution = attributed(args)?;
-    let read = attribution.inputs.iter().map(|input| &input.path);
-    let failed = attribution
-        .skipped
-        .iter()
-        .filter(|input| input.failed)
-        .map(|input| &input.path);
-    target.check_inputs(read.chain(failed).map(Path::new))?;
     target.write(&rendered(args, &target, &attribution)?)?;
     Ok(ended(args, &attribution))
 }
@@ -213,7 +197,7 @@ fn ended(args: &Args, attribution: &Attribution) -> Exit {
     }
 }
 
-fn step_range(text: &str) -> std::result::Result<StepRange, String> {
+pub(super) fn step_range(text: &str) -> std::result::Result<StepRange, String> {
     let number = |text: &str| {
         let wrong = || "use A..B, A.., ..B or one number".to_owned();
         text.parse::<u64>().map_err(|_| wrong())

@@ -5,9 +5,15 @@
 
 mod args;
 mod attribute;
+mod doctor;
 mod exit;
 mod output;
 mod progress;
+mod redact;
+mod repair;
+mod rewrite;
+mod slice;
+mod threads;
 mod usage;
 
 use std::ffi::OsString;
@@ -35,6 +41,10 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Attribute(attribute::Args),
+    Doctor(doctor::Args),
+    Repair(repair::Args),
+    Slice(slice::Args),
+    Redact(redact::Args),
 }
 
 /// Runs the program with `arguments`, the first of which is its name.
@@ -45,6 +55,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     };
     let done = match &cli.command {
         Command::Attribute(args) => attribute::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Repair(args) => repair::run(args),
+        Command::Slice(args) => slice::run(args),
+        Command::Redact(args) => redact::run(args),
     };
     done.unwrap_or_else(|error| {
         output::say(&error.to_string());

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::ingest::discover;
 use crate::report::visible;
 
 /// Narrower terminals get lines of this many columns all the same.
@@ -68,13 +69,19 @@ impl Target {
         })
     }
 
-    /// Fails when the target is one of `inputs`, which would be lost.
-    pub(super) fn check_inputs<'a>(&self, inputs: impl Iterator<Item = &'a Path>) -> Result<()> {
+    /// Fails when the target is one of the files that `paths` name or hold, whether it would be
+    /// read or not: it would be lost.
+    pub(super) fn check_inputs(&self, paths: &[PathBuf]) -> Result<()> {
         let Self::File { path, given } = self else {
             return Ok(());
         };
-        let mut inputs = inputs;
-        if inputs.any(|input| is_same_file(input, path)) {
+        if !path.exists() {
+            return Ok(());
+        }
+        let found = discover(paths)?;
+        let files = found.inputs.iter().map(|input| &input.path);
+        let skipped = found.skipped.iter().map(|skipped| &skipped.path);
+        if files.chain(skipped).any(|input| is_same_file(input, path)) {
             let message = "is an input and is not overwritten";
             return Err(Error::new(ErrorKind::Usage, message).in_file(given));
         }
@@ -141,7 +148,7 @@ fn replace(path: &Path, result: &str) -> io::Result<()> {
 }
 
 /// A new file beside `path`, on the same file system.
-fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
+pub(super) fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
     let process = std::process::id();
     let mut number = 0_u32;
     loop {
@@ -156,7 +163,7 @@ fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
 }
 
 #[cfg(unix)]
-fn is_same_file(a: &Path, b: &Path) -> bool {
+pub(super) fn is_same_file(a: &Path, b: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     match (fs::metadata(a), fs::metadata(b)) {
         (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
@@ -165,7 +172,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 }
 
 #[cfg(not(unix))]
-fn is_same_file(a: &Path, b: &Path) -> bool {
+pub(super) fn is_same_file(a: &Path, b: &Path) -> bool {
     match (fs::canonicalize(a), fs::canonicalize(b)) {
         (Ok(a), Ok(b)) => a == b,
         _ => false,
@@ -215,14 +222,14 @@ mod tests {
         fs::hard_link(&path, &linked).unwrap();
         let target = Target::new(Some(&linked)).unwrap();
         let error = target
-            .check_inputs([path.as_path()].into_iter())
+            .check_inputs(std::slice::from_ref(&path))
             .unwrap_err();
         assert!(
             error
                 .to_string()
                 .ends_with("linked.json: is an input and is not overwritten")
         );
-        target.check_inputs([Path::new("-")].into_iter()).unwrap();
+        target.check_inputs(&[PathBuf::from("-")]).unwrap();
     }
 
     #[cfg(unix)]

@@ -66,8 +66,15 @@ pub fn is_trace_name(path: &Path) -> bool {
         .file_name()
         .map(OsStr::as_encoded_bytes)
         .unwrap_or_default();
-    let name = name.strip_suffix(b".gz").unwrap_or(name);
-    name.ends_with(b".trace.json")
+    without_compression(name).ends_with(b".trace.json")
+}
+
+/// A file name without the ending that says how the file is compressed.
+fn without_compression(name: &[u8]) -> &[u8] {
+    [b".gz".as_slice(), b".zst"]
+        .iter()
+        .find_map(|ending| name.strip_suffix(*ending))
+        .unwrap_or(name)
 }
 
 #[derive(Default)]
@@ -126,8 +133,8 @@ impl Search {
                 Ok(metadata) if metadata.is_dir() => Some(("link to a folder", false)),
                 Ok(metadata) if !metadata.is_file() => Some(("not a file", false)),
                 Ok(_) if name.ends_with(b".tmp") => Some(("unfinished temporary file", false)),
-                Ok(_) if !name.ends_with(b".json") && !name.ends_with(b".json.gz") => {
-                    Some(("not named *.json or *.json.gz", false))
+                Ok(_) if !without_compression(name).ends_with(b".json") => {
+                    Some(("not named *.json, *.json.gz or *.json.zst", false))
                 }
                 Ok(_) => None,
                 Err(_) => Some(("link to nowhere", is_trace_name(&path))),
@@ -182,6 +189,7 @@ mod tests {
             "b.json",
             "a/rank10.json.gz",
             "a/rank2.json",
+            "a/rank3.json.zst",
             "c.json.tmp",
             "notes.txt",
             ".hidden/x.json",
@@ -190,7 +198,15 @@ mod tests {
         let root = folder.path();
         let found = discover(&[root.to_owned()]).expect("a folder");
         let inputs = names(root, found.inputs.iter().map(|input| input.path.clone()));
-        assert_eq!(inputs, ["a/rank10.json.gz", "a/rank2.json", "b.json"]);
+        assert_eq!(
+            inputs,
+            [
+                "a/rank10.json.gz",
+                "a/rank2.json",
+                "a/rank3.json.zst",
+                "b.json"
+            ]
+        );
         assert!(
             found
                 .inputs
@@ -263,6 +279,7 @@ mod tests {
         for name in [
             "w0.123.pt.trace.json",
             "a/b.trace.json.gz",
+            "a.pt.trace.json.zst",
             ".pt.trace.json",
         ] {
             assert!(is_trace_name(Path::new(name)), "{name}");
@@ -270,7 +287,8 @@ mod tests {
         for name in [
             "trace.json",
             "a.json",
-            "a.pt.trace.json.zst",
+            "a.pt.trace.json.xz",
+            "a.trace.json.gz.zst",
             "a.trace.json.tmp",
             "",
         ] {

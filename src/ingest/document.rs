@@ -3,13 +3,16 @@
 use rustc_hash::FxHashSet;
 
 use super::IngestOptions;
+use super::escape::is_space;
 use super::metadata::Sections;
 use super::row::Rows;
-use super::segment::{self, Form};
+use super::segment::{self, Events, Form};
 use super::text::{Fault, Scanner};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::{Health, HealthCode};
 use crate::model::Metadata;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A document: its events in parts, and the rest.
 pub(super) struct Document {
@@ -23,16 +26,27 @@ pub(super) struct Document {
 
 /// Reads a whole document.
 pub(super) fn read(data: &[u8], options: &IngestOptions) -> Result<Document> {
+    read_with(data, |open, form, first| {
+        segment::read(data, open, form, first, options)
+    })
+}
+
+/// Reads a document whose event arrays are read by `array`: it gets the offset of the opening
+/// bracket, what stands around it, and whether it is the first array.
+pub(super) fn read_with(
+    data: &[u8],
+    mut array: impl FnMut(usize, Form, bool) -> Result<Events>,
+) -> Result<Document> {
     let mut health = Health::default();
     let mut scanner = Scanner::new(data, 0);
-    if data.starts_with(b"\xef\xbb\xbf") {
+    if data.starts_with(BYTE_ORDER_MARK) {
         health.count(HealthCode::ByteOrderMark, 0, "");
-        scanner.pos = 3;
+        scanner.pos = BYTE_ORDER_MARK.len();
     }
     match scanner.space() {
-        Some(b'{') => object(data, scanner, health, options),
+        Some(b'{') => object(data, scanner, health, array),
         Some(b'[') => {
-            let events = segment::read(data, scanner.pos, Form::Array, true, options)?;
+            let events = array(scanner.pos, Form::Array, true)?;
             scanner.pos = events.end;
             end_of_document(&mut scanner)?;
             Ok(Document {
@@ -49,8 +63,34 @@ pub(super) fn read(data: &[u8], options: &IngestOptions) -> Result<Document> {
             _ if data.starts_with(b"\xff\xfe") || data.starts_with(b"\xfe\xff") => {
                 "UTF-16 text, which is no JSON"
             }
-            Some(_) => "neither JSON nor gzip",
+            Some(_) => "neither JSON, gzip nor zstd",
         })),
+    }
+}
+
+/// What the front of a document says about the rest.
+pub(super) enum Opening {
+    /// The first event array opens at this offset.
+    Array(usize, Form),
+    /// This is no trace, whatever follows.
+    Refused(Error),
+    /// Too little is there to say.
+    Unknown,
+}
+
+/// Reads the front of a document whose rest is not there yet.
+pub(super) fn opening(front: &[u8]) -> Opening {
+    let mut found = None;
+    let read = read_with(front, |open, form, _| {
+        found = Some((open, form));
+        Err(not_a_trace("unread"))
+    });
+    let start = front.strip_prefix(BYTE_ORDER_MARK).unwrap_or(front);
+    let first = start.iter().find(|byte| !is_space(**byte));
+    match (found, read) {
+        (Some((open, form)), _) => Opening::Array(open, form),
+        (None, Err(error)) if !matches!(first, None | Some(b'{')) => Opening::Refused(error),
+        _ => Opening::Unknown,
     }
 }
 
@@ -66,7 +106,7 @@ fn object(
     data: &[u8],
     mut scanner: Scanner<'_>,
     mut health: Health,
-    options: &IngestOptions,
+    mut array: impl FnMut(usize, Form, bool) -> Result<Events>,
 ) -> Result<Document> {
     let mut sections = Sections::default();
     let mut seen: FxHashSet<Box<[u8]>> = FxHashSet::default();
@@ -80,7 +120,7 @@ fn object(
         }
         let start = scanner.pos;
         if key == b"traceEvents" && scanner.peek() == Some(b'[') {
-            match segment::read(data, start, Form::Object, first, options) {
+            match array(start, Form::Object, first) {
                 Ok(read) => {
                     scanner.pos = read.end;
                     events = Ok(read.parts);

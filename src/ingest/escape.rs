@@ -17,6 +17,13 @@ pub(super) struct Quoted<'a> {
     pub(super) bad_escape: Option<usize>,
 }
 
+impl Quoted<'_> {
+    /// True when the string is no JSON as it is written.
+    pub(super) fn is_odd(&self) -> bool {
+        self.control.is_some() || self.not_unicode.is_some() || self.bad_escape.is_some()
+    }
+}
+
 /// Reads the string whose bytes start `text`; `None` when no quote ends it.
 pub(super) fn read(text: &[u8]) -> Option<Quoted<'_>> {
     let mut at = 0;
@@ -153,7 +160,7 @@ fn code_unit(text: &[u8]) -> Option<u32> {
 
 /// Appends what the string `raw` says to `out`. Unknown escapes stay as written; what is no
 /// Unicode text becomes U+FFFD.
-pub(super) fn decode_into(mut raw: &[u8], out: &mut String) {
+pub(crate) fn decode_into(mut raw: &[u8], out: &mut String) {
     loop {
         let len = memchr::memchr(b'\\', raw).unwrap_or(raw.len());
         let (plain, rest) = raw.split_at(len);
@@ -174,6 +181,61 @@ pub(super) fn decode_into(mut raw: &[u8], out: &mut String) {
         });
         raw = &rest[escape.len()..];
     }
+}
+
+/// Appends to `out`, as JSON writes it, what the string `raw` says.
+pub(super) fn strict_into(mut raw: &[u8], out: &mut Vec<u8>) {
+    const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+    loop {
+        let len = memchr::memchr(b'\\', raw).unwrap_or(raw.len());
+        let (plain, rest) = raw.split_at(len);
+        for chunk in plain.utf8_chunks() {
+            for byte in chunk.valid().bytes() {
+                push_strict(byte, out);
+            }
+            if !chunk.invalid().is_empty() {
+                out.extend_from_slice(REPLACEMENT);
+            }
+        }
+        if rest.is_empty() {
+            return;
+        }
+        let escape = Escape::read(rest);
+        out.extend_from_slice(match escape {
+            Escape::Char { len, .. } => &rest[..len],
+            Escape::Surrogate => REPLACEMENT,
+            Escape::Unknown => br"\\",
+        });
+        raw = &rest[escape.len()..];
+    }
+}
+
+/// Appends one byte of a string, escaped when it is a control character.
+fn push_strict(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    match byte {
+        b'\n' => out.extend_from_slice(br"\n"),
+        b'\r' => out.extend_from_slice(br"\r"),
+        b'\t' => out.extend_from_slice(br"\t"),
+        0..0x20 => {
+            out.extend_from_slice(br"\u00");
+            out.push(DIGITS[usize::from(byte >> 4)]);
+            out.push(DIGITS[usize::from(byte & 15)]);
+        }
+        _ => out.push(byte),
+    }
+}
+
+/// Appends `text` as a JSON string with its quotes.
+pub(crate) fn quote_into(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    for byte in text.bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        push_strict(byte, out);
+    }
+    out.push(b'"');
 }
 
 /// The text of a JSON value without the white space that means nothing.
@@ -293,6 +355,29 @@ mod tests {
             (b"", ""),
         ] {
             assert_eq!(decoded(raw), text);
+        }
+    }
+
+    #[test]
+    fn strict_strings_say_the_same() {
+        for raw in [
+            &br#"\"\\\/\b\f\n\r\t"#[..],
+            br"\u0041\u00e9\ud83d\ude00",
+            br"\ud83d and \ude00\ud83dx",
+            br"C:\code\User\x\u12",
+            b"a\xffb\xc3",
+            b"\x00\x1f\n\r\t\x7f\\\x01\\",
+            "größe".as_bytes(),
+        ] {
+            let mut strict = Vec::new();
+            strict_into(raw, &mut strict);
+            assert_eq!(decoded(&strict), decoded(raw));
+            let quoted = [b"\"", strict.as_slice(), b"\""].concat();
+            let read: String = serde_json::from_slice(&quoted).unwrap();
+            assert_eq!(read, decoded(raw));
+            let mut written = Vec::new();
+            quote_into(&read, &mut written);
+            assert_eq!(serde_json::from_slice::<String>(&written).unwrap(), read);
         }
     }
 

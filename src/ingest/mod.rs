@@ -3,7 +3,8 @@
 //! ```text
 //! discover   paths to inputs
 //! source     an input to its bytes as stored           (mapped)
-//! inflate    gzip to content
+//! inflate    gzip and zstd to content
+//! stream     content in blocks, while it is inflated
 //! document   content to top-level keys and events      (metadata)
 //! segment    the event array in parts, at once         (split)
 //!   shape    events like those before                  (plain)
@@ -22,12 +23,14 @@ use std::path::Path;
 
 mod assemble;
 mod check;
+mod content;
 mod decode;
 mod discover;
 mod document;
 mod escape;
 mod inflate;
 mod mapped;
+mod mend;
 mod metadata;
 mod number;
 mod pairs;
@@ -38,13 +41,20 @@ mod segment;
 mod shape;
 mod source;
 mod split;
+mod stream;
 mod text;
 
 pub use discover::{Discovered, Input, Skipped, discover, is_trace_name};
 pub use source::Source;
 
+pub(crate) use content::{Columns, Content, Piece, Resume, Trouble};
+pub(crate) use escape::{decode_into, quote_into};
+pub(crate) use mend::mend;
+
 use crate::error::Result;
 use crate::model::Trace;
+use document::Document;
+use inflate::Compression;
 
 /// How to read an input. No option changes what is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +69,8 @@ pub struct IngestOptions {
     /// About how many bytes of events one task reads; less in small files, so that every thread
     /// has work.
     pub segment_bytes: usize,
+    /// About how many bytes of compressed content are inflated at once and read by one task.
+    pub block_bytes: usize,
 }
 
 impl Default for IngestOptions {
@@ -68,6 +80,7 @@ impl Default for IngestOptions {
             reader: Reader::Auto,
             chunk_bytes: 64 << 10,
             segment_bytes: 16 << 20,
+            block_bytes: 8 << 20,
         }
     }
 }
@@ -99,22 +112,21 @@ impl Trace {
     /// # Errors
     /// When `bytes` are no trace or damaged.
     pub fn from_bytes(bytes: &[u8], options: &IngestOptions) -> Result<Self> {
-        if !source::is_gzip(bytes) {
-            return read(bytes, options);
-        }
-        let content = inflate::inflate(bytes)?;
-        let trace = read(&content, options)?;
+        let compression = Compression::of(bytes);
+        let document = match compression {
+            Some(compression) => stream::read(bytes, compression, options)?,
+            None => document::read(bytes, options)?,
+        };
         Ok(Self {
             bytes: bytes.len() as u64,
-            compressed: true,
-            ..trace
+            compressed: compression.is_some(),
+            ..finish(document)?
         })
     }
 }
 
-/// Reads the trace in decompressed `content`.
-fn read(content: &[u8], options: &IngestOptions) -> Result<Trace> {
-    let document = document::read(content, options)?;
+/// Puts the parts of a document together and checks what no part can check alone.
+fn finish(document: Document) -> Result<Trace> {
     let mut joined = assemble::join(document.parts)?;
     let mut health = document.health;
     health.merge(&joined.health);
@@ -130,8 +142,7 @@ fn read(content: &[u8], options: &IngestOptions) -> Result<Trace> {
         tracks: joined.tracks,
         metadata: document.metadata,
         health,
-        bytes: content.len() as u64,
-        compressed: false,
+        ..Trace::default()
     })
 }
 

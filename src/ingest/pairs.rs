@@ -93,6 +93,8 @@ fn last_timestamp(events: &EventTable, near: (i64, i64)) -> i64 {
 struct Open {
     /// Every `B`, in order; `None` once it is closed.
     all: Vec<Option<EventId>>,
+    /// Places in `all`. Those of closed events are dropped when they come up.
+    stack: Vec<usize>,
     /// Places in `all`, by name. Those of closed events are dropped when they come up.
     by_name: FxHashMap<StrId, Vec<usize>>,
 }
@@ -100,22 +102,20 @@ struct Open {
 impl Open {
     fn begin(&mut self, id: EventId, name: StrId) {
         self.by_name.entry(name).or_default().push(self.all.len());
+        self.stack.push(self.all.len());
         self.all.push(Some(id));
     }
 
     /// Takes out the innermost event of this name; of any name when it is empty.
     fn end(&mut self, name: StrId) -> Option<EventId> {
-        if name.is_empty() {
-            loop {
-                if let Some(id) = self.all.pop()? {
-                    return Some(id);
-                }
-            }
-        }
-        let places = self.by_name.get_mut(&name)?;
+        let places = if name.is_empty() {
+            &mut self.stack
+        } else {
+            self.by_name.get_mut(&name)?
+        };
         loop {
             let place = places.pop()?;
-            if let Some(id) = self.all.get_mut(place).and_then(Option::take) {
+            if let Some(id) = self.all[place].take() {
                 return Some(id);
             }
         }

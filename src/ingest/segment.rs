@@ -125,6 +125,44 @@ pub(super) fn read(
     Err(Fault::End.into_error(data.len()))
 }
 
+/// A stretch of the events of an array, which is read when the rest of the content is not there.
+pub(super) struct Stretch<'a> {
+    /// The content from somewhere before the first event to somewhere behind the last.
+    pub(super) data: &'a [u8],
+    /// Offset of `data` in the content.
+    pub(super) base: u64,
+    /// Where in `data` the first event starts.
+    pub(super) start: usize,
+    /// Where in `data` the first event of the next stretch starts; `None` when `data` holds all
+    /// that is left of the content.
+    pub(super) next: Option<usize>,
+    /// What stands around the array.
+    pub(super) form: Form,
+}
+
+impl Stretch<'_> {
+    /// The rows, and where in the data the next stretch starts or the array ends; `None` when the
+    /// stretch does not end there or has faults.
+    pub(super) fn read(&self, options: &IngestOptions) -> Option<(Rows, usize)> {
+        let part = Part {
+            data: self.data,
+            cut: self.next.is_some(),
+            form: self.form,
+        };
+        let limit = self.next.unwrap_or(usize::MAX);
+        let Segment { mut rows, stop } =
+            part.read(self.start, limit, options, &mut Decoder::default());
+        let end = match (stop, self.next) {
+            (Stop::At(at), Some(next)) if at == next => at,
+            (Stop::End(end), None) => end,
+            _ => return None,
+        };
+        rows.events.offset.shift(self.base);
+        rows.health.shift(0, self.base);
+        Some((rows, end))
+    }
+}
+
 /// So many events without shape say nothing about a segment yet.
 const FREE_MISSES: usize = 64;
 

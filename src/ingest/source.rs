@@ -54,11 +54,6 @@ impl Source {
     }
 }
 
-/// True for content that starts like a gzip member, whatever the name of its file.
-pub(super) fn is_gzip(bytes: &[u8]) -> bool {
-    bytes.starts_with(&[0x1f, 0x8b])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,7 +29,7 @@ fn refusal(content: &[u8]) -> (ErrorKind, String) {
 }
 
 /// Everything that an answer says, without the numbers of strings and tracks.
-fn describe(answer: &Result<Trace>) -> String {
+pub(super) fn describe(answer: &Result<Trace>) -> String {
     let trace = match answer {
         Ok(trace) => trace,
         Err(error) => return format!("{:?} {error}", error.kind()),
@@ -195,7 +195,7 @@ fn what_is_no_trace_is_refused_with_the_reason() {
         ("\u{feff}", "nothing but white space"),
         ("\"hello\"", "a bare string"),
         ("12", "a bare number"),
-        ("%PDF", "neither JSON nor gzip"),
+        ("%PDF", "neither JSON, gzip nor zstd"),
         ("{}", "no traceEvents array"),
         (r#"{"a":{"traceEvents":[]}}"#, "no traceEvents array"),
         (
@@ -472,7 +472,7 @@ fn event() -> BoxedStrategy<String> {
     .boxed()
 }
 
-fn document() -> BoxedStrategy<String> {
+pub(super) fn document() -> BoxedStrategy<String> {
     let comma = prop::sample::select(vec![",", ", ", " ,\n  ", ",\n"]);
     let head = prop::sample::select(vec![
         "[",
@@ -497,7 +497,7 @@ fn document() -> BoxedStrategy<String> {
 }
 
 /// Changes to the bytes of a document: where (as a share of its length), how, and to what.
-fn damage() -> impl Strategy<Value = Vec<(f64, u8, u8)>> {
+pub(super) fn damage() -> impl Strategy<Value = Vec<(f64, u8, u8)>> {
     let byte = prop_oneof![
         prop::sample::select(b"{}[],:\"\\0-eE.+ \n\tXtfn\x00\x1f\x80\xc3\xff".to_vec()),
         any::<u8>(),
@@ -505,7 +505,7 @@ fn damage() -> impl Strategy<Value = Vec<(f64, u8, u8)>> {
     prop::collection::vec((0.0..1.0, 0_u8..4, byte), 0..4)
 }
 
-fn damaged(content: &str, damage: &[(f64, u8, u8)]) -> Vec<u8> {
+pub(super) fn damaged(content: &str, damage: &[(f64, u8, u8)]) -> Vec<u8> {
     let mut bytes = content.as_bytes().to_vec();
     for (share, how, byte) in damage {
         #[expect(

@@ -40,6 +40,13 @@ impl Offsets {
         self.bases.retain(|(first, _)| *first < len);
     }
 
+    /// Moves all offsets on by `by` bytes.
+    pub(crate) fn shift(&mut self, by: u64) {
+        for (_, base) in &mut self.bases {
+            *base = base.saturating_add(by);
+        }
+    }
+
     /// Adds the offsets of the events that follow.
     pub(crate) fn append(&mut self, mut later: Self) {
         let before = self.low.len();

@@ -1,8 +1,8 @@
 //! Interned strings of one trace.
 
-use std::hash::{BuildHasher, BuildHasherDefault};
+use std::hash::BuildHasher as _;
 
-use rustc_hash::FxHasher;
+use foldhash::fast::RandomState;
 
 /// A string of one trace, by its number in [`Strings`]. Numbers depend on the order of reading
 /// and never reach output.
@@ -32,6 +32,8 @@ pub struct Strings {
     /// Open addressing over string numbers; `u32::MAX` is an empty place.
     places: Vec<u32>,
     hashes: Vec<u32>,
+    /// Seeded by chance: names are made by others, who might choose them to collide.
+    hasher: RandomState,
 }
 
 impl Default for Strings {
@@ -41,6 +43,7 @@ impl Default for Strings {
             ends: Vec::new(),
             places: vec![u32::MAX; 64],
             hashes: Vec::new(),
+            hasher: RandomState::default(),
         };
         strings.intern("");
         strings
@@ -53,7 +56,7 @@ impl Strings {
     /// # Panics
     /// After 2³² − 1 distinct strings, which a file of less than 4 GiB of names cannot hold.
     pub fn intern(&mut self, text: &str) -> StrId {
-        let hash = hash_of(text.as_bytes());
+        let hash = self.hash_of(text.as_bytes());
         let mask = self.places.len() - 1;
         let mut place = hash as usize & mask;
         loop {
@@ -83,7 +86,7 @@ impl Strings {
     /// When they are not.
     #[inline]
     pub(crate) fn intern_ascii(&mut self, text: &[u8]) -> StrId {
-        let hash = hash_of(text);
+        let hash = self.hash_of(text);
         let mask = self.places.len() - 1;
         let mut place = hash as usize & mask;
         loop {
@@ -96,6 +99,16 @@ impl Strings {
             }
             place = (place + 1) & mask;
         }
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a hash: the high half is folded in"
+    )]
+    #[inline]
+    fn hash_of(&self, bytes: &[u8]) -> u32 {
+        let hash = self.hasher.hash_one(bytes);
+        (hash ^ (hash >> 32)) as u32
     }
 
     fn grow(&mut self) {
@@ -114,7 +127,7 @@ impl Strings {
 
     /// The number of `text`, if it occurs.
     pub fn find(&self, text: &str) -> Option<StrId> {
-        let hash = hash_of(text.as_bytes());
+        let hash = self.hash_of(text.as_bytes());
         let mask = self.places.len() - 1;
         let mut place = hash as usize & mask;
         loop {
@@ -155,15 +168,6 @@ impl Strings {
             .take(self.ends.len())
             .map(|id| (StrId(id), self.get(StrId(id))))
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a hash: the high half is folded in"
-)]
-fn hash_of(bytes: &[u8]) -> u32 {
-    let hash = BuildHasherDefault::<FxHasher>::default().hash_one(bytes);
-    (hash ^ (hash >> 32)) as u32
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One trace file, read.
 
-use super::{EventId, EventTable, Metadata, Strings, Tracks};
+use super::{EventId, EventTable, Ident, Metadata, Strings, Track, TrackId, Tracks};
 use crate::health::{Health, HealthCode};
 
 /// One trace file, read and checked.
@@ -26,6 +26,16 @@ impl Trace {
     /// The name of an event.
     pub fn name(&self, id: EventId) -> &str {
         self.strings.get(self.events.name(id))
+    }
+
+    /// A (pid, tid) row in a form that can be put in order whatever the order of reading was.
+    pub(crate) fn row_text(&self, track: TrackId) -> [(u8, i64, &str); 2] {
+        let Track { pid, tid } = self.tracks.get(track);
+        [pid, tid].map(|ident| match ident {
+            Ident::Missing => (0, 0, ""),
+            Ident::Int(number) => (1, number, ""),
+            Ident::Text(text) => (2, 0, self.strings.get(text)),
+        })
     }
 
     /// Counts a finding about the event `id`.

@@ -1,6 +1,8 @@
 //! Tracks: the (pid, tid) rows of a trace.
 
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
 
 use super::StrId;
 
@@ -40,7 +42,8 @@ pub struct Track {
 #[derive(Debug, Clone, Default)]
 pub struct Tracks {
     rows: Vec<Track>,
-    numbers: FxHashMap<Track, TrackId>,
+    /// Seeded by chance, as in [`Strings`](super::Strings).
+    numbers: HashMap<Track, TrackId, RandomState>,
     last: Option<(Track, TrackId)>,
 }
 

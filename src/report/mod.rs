@@ -5,6 +5,7 @@
 
 mod attribution;
 pub mod csv;
+mod doctor;
 mod document;
 pub mod json;
 pub mod markdown;
@@ -13,5 +14,6 @@ mod number;
 pub mod text;
 
 pub use attribution::{AttributionView, By, attribution_document, attribution_rows};
+pub use doctor::{codes_document, diagnosis_document};
 pub use document::{Align, Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
 pub(crate) use name::visible;

@@ -111,6 +111,7 @@ fn other_files_of_a_folder_are_listed_and_harm_nothing() {
     folder.write("notes.txt", "nothing here");
     folder.write("settings.json", "{\"batch\": 2}");
     folder.write(".hidden.json", "{");
+    folder.write("rank2.pt.trace.json", "{\"nodes\": []}");
     folder.write("rank1.pt.trace.json.tmp", "{\"traceEvents\": [");
     let answer = attribute(folder.path(), "--format json").json(0);
     let skipped = answer["skipped"].as_array().unwrap();
@@ -119,7 +120,12 @@ fn other_files_of_a_folder_are_listed_and_harm_nothing() {
             .iter()
             .find(|file| file["path"].as_str().unwrap().ends_with(end))
     };
-    for name in ["settings.json", ".hidden.json", "rank1.pt.trace.json.tmp"] {
+    for name in [
+        "settings.json",
+        "rank2.pt.trace.json",
+        ".hidden.json",
+        "rank1.pt.trace.json.tmp",
+    ] {
         let file = named(name).unwrap_or_else(|| panic!("{name} is not listed: {skipped:?}"));
         assert_eq!(file["failed"], false, "{name}");
         assert_ne!(file["reason"], "", "{name}");
@@ -173,6 +179,60 @@ fn files_that_differ_in_their_time_only_are_windows_of_one_rank() {
     assert_eq!(windows, [0, 1]);
     assert_eq!(answer["ranks"][0]["totals"]["total"]["sum_ns"], 25_000);
     assert!(finding(&answer, "duplicate_rank").is_none());
+}
+
+#[test]
+fn windows_are_told_apart_whether_compressed_or_not() {
+    let folder = Folder::new();
+    let zipped = std::process::Command::new("gzip")
+        .arg("-c")
+        .arg(golden("two-steps"))
+        .output();
+    let Ok(zipped) = zipped else {
+        println!("skipped: there is no gzip");
+        return;
+    };
+    folder.write("rank0.1700000000000000002.pt.trace.json.gz", zipped.stdout);
+    folder.copy("rank0.1700000000000000001.pt.trace.json", "bleeding-launch");
+    let answer = attribute(folder.path(), "--format json").json(0);
+    assert!(finding(&answer, "duplicate_rank").is_none());
+    assert_eq!(answer["ranks"][1]["window"], 1);
+    assert_eq!(answer["inputs"][1]["compressed"], true);
+}
+
+#[test]
+fn a_broken_file_that_was_named_is_refused_among_good_ones() {
+    let run = tracekit(
+        "attribute fixtures/golden/two-steps/trace.json fixtures/hostile/cut-in-name.json",
+    );
+    assert!(run.refused().contains("cut-in-name.json"));
+}
+
+#[test]
+fn runs_are_folders_in_order_of_name_with_the_baseline_first() {
+    let folder = Folder::new();
+    for run in ["a_first", "baseline", "zero"] {
+        folder.copy(&format!("{run}/rank0.pt.trace.json"), "two-steps");
+        folder.copy(&format!("{run}/rank1.pt.trace.json"), "bleeding-launch");
+    }
+    let answer = attribute(folder.path(), "--format json").json(0);
+    let runs = answer["runs"].as_array().unwrap();
+    let names: Vec<_> = runs.iter().map(|run| &run["name"]).collect();
+    assert_eq!(names, ["baseline", "a_first", "zero"]);
+    assert_eq!(runs[1]["ranks"], serde_json::json!([2, 3]));
+    assert_eq!(answer["totals"]["total"]["sum_ns"], 3 * (127_625 + 25_000));
+}
+
+#[test]
+fn coverage_of_a_run_says_where_its_phases_come_from() {
+    let folder = Folder::new();
+    let phases = || attribute(folder.path(), "--format json").json(0)["coverage"]["phases"].clone();
+    folder.copy("rank0.pt.trace.json", "two-steps");
+    let kernel = r#"[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2}]"#;
+    folder.write("rank1.pt.trace.json", kernel);
+    assert_eq!(phases(), "annotated");
+    folder.copy("rank2.pt.trace.json", "no-annotations");
+    assert_eq!(phases(), "mixed");
 }
 
 #[test]

@@ -196,6 +196,46 @@ fn hashes_are_those_of_the_stored_bytes() {
 }
 
 #[test]
+fn by_chooses_the_rows_of_the_main_table() {
+    let rows = |case: &str, by: &str| attribute(&golden(case), &format!("--by {by}")).out;
+    assert!(!rows("step-border", "phase").contains("ProfilerStep#1"));
+    let steps = rows("step-border", "step");
+    assert!(
+        steps.contains("ProfilerStep#1") && steps.contains("ProfilerStep#2"),
+        "{steps}"
+    );
+    assert_ne!(rows("two-ranks", "rank"), rows("two-ranks", "phase"));
+    assert_ne!(
+        rows("shared-correlation", "device"),
+        rows("shared-correlation", "phase")
+    );
+    assert_eq!(attribute(&golden("two-ranks"), "--by mood").code, 2);
+}
+
+#[test]
+fn verbose_adds_remarks_that_touch_no_number() {
+    let remarks = |arguments: &str| {
+        attribute(&golden("lane-overlap-kept"), arguments)
+            .out
+            .matches("lane_overlap")
+            .count()
+    };
+    assert_eq!((remarks(""), remarks("--verbose")), (0, 1));
+    assert_eq!(attribute(&golden("two-steps"), "-v -q").code, 2);
+}
+
+#[test]
+fn quiet_takes_the_warnings_from_standard_error() {
+    let folder = Folder::new();
+    folder.copy("rank0.pt.trace.json", "two-steps");
+    folder.write("rank1.pt.trace.json", "{");
+    let said = |arguments: &str| attribute(folder.path(), &format!("--format csv {arguments}")).err;
+    assert!(said("").starts_with("tracekit: skipped "), "{}", said(""));
+    assert_eq!(said("").lines().count(), 1);
+    assert_eq!(said("--quiet"), "");
+}
+
+#[test]
 fn color_and_quiet_and_progress_are_accepted() {
     let plain = attribute(&golden("two-steps"), "");
     for arguments in [

@@ -1,10 +1,14 @@
 //! The program from outside: exit codes, what goes to standard output and what to standard error, and
 //! every flag.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod corpus;
+mod doctor;
 mod exit;
 mod flags;
 mod output;
+#[path = "../support/snapshot.rs"]
+mod snapshot;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

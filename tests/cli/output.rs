@@ -2,23 +2,13 @@
 
 use std::path::Path;
 
+use crate::snapshot::bless_or_compare;
 use crate::{Folder, attribute, golden, tracekit};
 
-/// Compares `got` with the file `tests/cli/NAME`, or writes it there when `TRACEKIT_BLESS=1` is set.
+/// Compares `got` with the file `tests/cli/NAME`.
 fn snapshot(name: &str, got: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/cli")
-        .join(name);
-    if std::env::var_os("TRACEKIT_BLESS").is_some_and(|value| value == "1") {
-        std::fs::write(&path, got).unwrap();
-    }
-    let want = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        want == got,
-        "{} is not what the program prints; if the new text is right, run the test with TRACEKIT_BLESS=1 \
-         to write it there. It prints:\n{got}",
-        path.display()
-    );
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli");
+    bless_or_compare(&folder.join(name), got);
 }
 
 #[test]
@@ -54,6 +44,24 @@ fn the_csv_and_markdown_reports_of_two_ranks() {
     );
 }
 
+/// The keys whose numbers are floats.
+fn floats(key: &str, value: &serde_json::Value, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Number(number) if number.is_f64() => found.push(key.to_owned()),
+        serde_json::Value::Object(fields) => {
+            for (key, value) in fields {
+                floats(key, value, found);
+            }
+        }
+        serde_json::Value::Array(items) => {
+            for value in items {
+                floats(key, value, found);
+            }
+        }
+        _ => {}
+    }
+}
+
 #[test]
 fn json_begins_with_its_schema_and_has_no_floats_but_ratios() {
     let run = attribute(&golden("checkpoint-reentrant"), "--format json");
@@ -65,20 +73,6 @@ fn json_begins_with_its_schema_and_has_no_floats_but_ratios() {
         "{}",
         &run.out[..40]
     );
-    fn floats(at: &str, value: &serde_json::Value, found: &mut Vec<String>) {
-        match value {
-            serde_json::Value::Number(number) if number.is_f64() => found.push(at.to_owned()),
-            serde_json::Value::Object(fields) => {
-                fields
-                    .iter()
-                    .for_each(|(key, value)| floats(key, value, found));
-            }
-            serde_json::Value::Array(items) => {
-                items.iter().for_each(|value| floats(at, value, found))
-            }
-            _ => {}
-        }
-    }
     let mut found = Vec::new();
     floats("", &run.json(0), &mut found);
     assert!(
@@ -101,4 +95,26 @@ fn names_cannot_control_the_terminal() {
         let out = attribute(&path, &format!("--format {format}")).out;
         assert!(!out.contains(['\u{1b}', '\u{7}']), "{format}: {out:?}");
     }
+}
+
+/// Whatever the README shows between ```text marks must be lines of the snapshots.
+#[test]
+fn the_readme_shows_what_the_program_prints() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let printed = read("tests/cli/samples.txt") + &read("tests/cli/checkpoint.txt");
+    let readme = read("README.md");
+    let mut shown = 0;
+    for block in readme.split("```text\n").skip(1) {
+        for line in block.split("```").next().unwrap().lines() {
+            let there =
+                line.is_empty() || line == "…" || printed.lines().any(|printed| printed == line);
+            assert!(
+                there,
+                "the README shows a line that the program does not print: {line}"
+            );
+            shown += 1;
+        }
+    }
+    assert!(shown > 10, "the README shows {shown} lines");
 }

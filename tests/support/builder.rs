@@ -8,6 +8,7 @@ use super::seeded::Seeded;
 
 /// What a trace is to look like.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "traits that combine freely")]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) steps: u64,
@@ -410,7 +411,7 @@ impl Builder {
         self.wait(5);
         if self.plan.irregular && self.random.one_in(2) {
             self.op("aten::copy_", MAIN, None, 0, |b| {
-                b.launch(MAIN, "between_steps")
+                b.launch(MAIN, "between_steps");
             });
         }
     }
@@ -455,7 +456,7 @@ impl Builder {
                 &[],
                 |b| {
                     b.op("aten::_foreach_add_", MAIN, None, 0, |b| {
-                        b.launch(MAIN, "multi_tensor_apply")
+                        b.launch(MAIN, "multi_tensor_apply");
                     });
                 },
             );
@@ -497,7 +498,7 @@ impl Builder {
                         b.block(tid, layer, false);
                     }
                     b.op("aten::gelu_backward", tid, None, 0, |b| {
-                        b.launch(tid, "gelu_backward")
+                        b.launch(tid, "gelu_backward");
                     });
                 });
             },

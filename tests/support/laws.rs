@@ -220,6 +220,7 @@ fn levels(answer: &Value, found: &mut Vec<String>) {
             .collect();
         adds_up(&format!("/runs/{index}"), &tables, &run["totals"], found);
         coverage(&format!("/runs/{index}"), run, found);
+        host_phases(&format!("/runs/{index}"), run, ranks, found);
     }
     let tables: Vec<&Value> = runs.iter().map(|run| &run["totals"]).collect();
     adds_up("", &tables, &answer["totals"], found);
@@ -287,5 +288,46 @@ fn coverage(at: &str, level: &Value, found: &mut Vec<String>) {
             sum,
             int(&recompute[column]),
         );
+    }
+}
+
+/// A run has the host time of its ranks.
+fn host_phases(at: &str, run: &Value, ranks: &[Value], found: &mut Vec<String>) {
+    for phase in ["forward", "backward", "recompute", "optimizer", "other"] {
+        for column in ["self_ns", "wall_ns"] {
+            let ns = |phases: &Value| phases[phase][column].as_i64();
+            let parts = run["ranks"].as_array().unwrap().iter();
+            let sum: Vec<i64> = parts
+                .filter_map(|rank| {
+                    ns(&ranks[usize::try_from(int(rank)).unwrap()]["host"]["phases"])
+                })
+                .collect();
+            let whole = ns(&run["host_phases"]);
+            let law = || format!("{at}: the ranks' {phase} {column} add up");
+            check(found, law, sum.iter().sum(), whole.unwrap_or(0));
+            if sum.is_empty() != whole.is_none() {
+                found.push(format!(
+                    "{at}: {phase} {column} is measured in one level only"
+                ));
+            }
+        }
+    }
+    for (bucket, kernels) in run["top_kernels"].as_object().unwrap() {
+        let sums: Vec<i64> = kernels
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|kernel| int(&kernel["sum_ns"]))
+            .collect();
+        if sums.iter().sum::<i64>() > int(&run["totals"][bucket]["sum_ns"]) {
+            found.push(format!(
+                "{at}: the top kernels of {bucket} take more time than it has"
+            ));
+        }
+        if !sums.is_sorted_by(|a, b| a >= b) {
+            found.push(format!(
+                "{at}: the top kernels of {bucket} are not in order"
+            ));
+        }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod corpus;
 pub(crate) mod laws;
 pub(crate) mod reference;
 pub(crate) mod seeded;
+pub(crate) mod snapshot;
 
 use std::path::{Path, PathBuf};
 
@@ -45,28 +46,40 @@ pub(crate) fn folders_in(folder: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The content of `path`, decompressed when it is gzip.
+/// The content of `path`, decompressed when it is compressed.
 pub(crate) fn content(path: &Path) -> Vec<u8> {
     whole_content(path).unwrap_or_else(|| panic!("{} is damaged", path.display()))
 }
 
-/// The content of `path`, decompressed when it is gzip; `None` when that is damaged.
+/// The content of `path`, decompressed when it is compressed; `None` when that is damaged.
 pub(crate) fn whole_content(path: &Path) -> Option<Vec<u8>> {
     use std::io::Read;
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return Some(bytes);
+    match bytes.as_slice() {
+        [0x1f, 0x8b, ..] => {
+            let mut plain = Vec::new();
+            let mut decoder = flate2::read::MultiGzDecoder::new(bytes.as_slice());
+            decoder.read_to_end(&mut plain).ok()?;
+            Some(plain)
+        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => zstd::decode_all(bytes.as_slice()).ok(),
+        _ => Some(bytes),
     }
-    let mut plain = Vec::new();
-    let mut decoder = flate2::read::MultiGzDecoder::new(bytes.as_slice());
-    decoder.read_to_end(&mut plain).ok()?;
-    Some(plain)
 }
 
 /// `bytes` as gzip.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write;
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// `bytes` as zstd, with a checksum.
+pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.include_checksum(true).unwrap();
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
@@ -86,29 +99,4 @@ pub(crate) fn minify(json: &[u8]) -> Vec<u8> {
         }
     }
     out
-}
-
-/// Compares `got` with the file at `path`, or writes it there when `TRACEKIT_BLESS=1` is set.
-pub(crate) fn bless_or_compare(path: &Path, got: &str) {
-    if std::env::var_os("TRACEKIT_BLESS").is_some_and(|value| value == "1") {
-        std::fs::write(path, got).unwrap();
-        return;
-    }
-    let want = std::fs::read_to_string(path).unwrap_or_default();
-    if want == got {
-        return;
-    }
-    let changed = want
-        .lines()
-        .zip(got.lines())
-        .position(|(want, got)| want != got);
-    let line = changed.unwrap_or_else(|| want.lines().count().min(got.lines().count()));
-    panic!(
-        "{} differs from line {} on:\n  want: {}\n  got:  {}\nif the new text is right, run the test with \
-         TRACEKIT_BLESS=1 to write it there; all of it:\n{got}",
-        path.display(),
-        line + 1,
-        want.lines().nth(line).unwrap_or("(nothing)"),
-        got.lines().nth(line).unwrap_or("(nothing)"),
-    );
 }

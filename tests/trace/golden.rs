@@ -9,6 +9,7 @@ use std::path::Path;
 
 use regex::Regex;
 use serde_json::{Map, Value};
+use tracekit::HealthCode;
 use tracekit::attribute::{AttributeOptions, RecomputeEvidence};
 
 use crate::support::answer::{attribution, json, unmet};
@@ -25,6 +26,26 @@ fn every_golden_trace_gives_the_values_computed_by_hand() {
         failed.len(),
         failed.join("\n")
     );
+}
+
+#[test]
+fn every_finding_has_a_fixture() {
+    let mut seen = std::fs::read_to_string(package("fixtures/hostile/outcomes.txt")).unwrap();
+    for folder in folders_in(&package("fixtures/golden")) {
+        let text = std::fs::read_to_string(folder.join("expected.toml")).unwrap();
+        let health = toml::from_str::<Value>(&text).unwrap()["health"].take();
+        for code in health.as_object().into_iter().flat_map(Map::keys) {
+            seen.extend([" ", code, " "]);
+        }
+    }
+    // These are about several files, or take hundreds of events: tests/trace/doctor.rs has them.
+    seen.push_str(" duplicate_rank duplicate_capture failed_input unpadded_fractions ");
+    let missing: Vec<&str> = HealthCode::ALL
+        .iter()
+        .map(|code| code.as_str())
+        .filter(|code| !seen.contains(&format!(" {code} ")))
+        .collect();
+    assert!(missing.is_empty(), "no fixture has {missing:?}");
 }
 
 fn check(folder: &Path) -> Vec<String> {

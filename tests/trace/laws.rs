@@ -16,7 +16,7 @@ use crate::support::answer::{
 };
 use crate::support::builder::{Content, Layout, build, plans};
 use crate::support::seeded::Seeded;
-use crate::support::{content, corpus, files_under, gzip, laws, minify, package};
+use crate::support::{content, corpus, files_under, gzip, laws, minify, package, zstd};
 
 /// A trace in a folder of its own, and what the library says about it.
 struct Bench {
@@ -90,15 +90,27 @@ proptest! {
         plan in plans(),
         chunk_bytes in 1..5_000usize,
         segment_bytes in 1..20_000usize,
+        block_bytes in 1..20_000usize,
     ) {
         let bench = Bench::new(&build(&plan));
-        let zipped = bench.store("zipped", "rank0.json.gz", &gzip(&build(&plan).write(Layout::Native)));
+        let text = build(&plan).write(Layout::Native);
+        let stored = [
+            ("plain", bench.plain.clone()),
+            ("gzip", bench.store("gzip", "rank0.json.gz", &gzip(&text))),
+            ("zstd", bench.store("zstd", "rank0.json.zst", &zstd(&text))),
+        ];
         for reader in [Reader::Auto, Reader::Text] {
             for mmap in [true, false] {
-                let options = IngestOptions { reader, mmap, chunk_bytes, segment_bytes, ..IngestOptions::default() };
-                let what = format!("{options:?}");
-                bench.same(read_as(&bench.plain, options), &what)?;
-                bench.same(read_as(&zipped, options), &format!("gzip and {what}"))?;
+                let options = IngestOptions {
+                    mmap,
+                    reader,
+                    chunk_bytes,
+                    segment_bytes,
+                    block_bytes,
+                };
+                for (how, path) in &stored {
+                    bench.same(read_as(path, options), &format!("{how} by {options:?}"))?;
+                }
             }
         }
     }
@@ -112,9 +124,11 @@ proptest! {
             let path = bench.store(&format!("{layout:?}"), "rank0.json", &bytes);
             bench.same(answer(&path), &format!("{layout:?}"))?;
             let (front, back) = bytes.split_at(bytes.len() / 3);
-            let members = [gzip(front), gzip(back)].concat();
-            let path = bench.store(&format!("{layout:?}.gz"), "rank0.json.gz", &members);
-            bench.same(answer(&path), &format!("gzip in two members, {layout:?}"))?;
+            for (name, pack) in [("gz", gzip as fn(&[u8]) -> Vec<u8>), ("zst", zstd)] {
+                let parts = [pack(front), pack(back)].concat();
+                let path = bench.store(&format!("{layout:?}.{name}"), &format!("rank0.json.{name}"), &parts);
+                bench.same(answer(&path), &format!("{layout:?} as {name} in two parts"))?;
+            }
         }
     }
 
@@ -350,9 +364,11 @@ mod slow {
             .flat_map(|(start, end, _)| [*start, *end])
             .collect();
         cuts.sort_unstable();
-        let mut line = Timeline::default();
-        line.window = cuts[cuts.len() - 1] - cuts[0];
-        line.sum = work.iter().map(|(start, end, _)| end - start).sum();
+        let mut line = Timeline {
+            window: cuts[cuts.len() - 1] - cuts[0],
+            sum: work.iter().map(|(start, end, _)| end - start).sum(),
+            ..Timeline::default()
+        };
         for pair in cuts.windows(2) {
             let mut active = [false; 4];
             for (_, _, class) in work

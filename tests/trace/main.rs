@@ -1,15 +1,19 @@
 //! Tests that link the library: traces in, attributions out.
 //!
 //! Tests over real traces need a corpus: set `TRACEKIT_CORPUS` to its folder.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod differential;
+mod doctor;
 mod golden;
 mod hostile;
 mod laws;
 mod phases;
 mod recompute;
+mod replicate;
+mod rewrite;
 mod samples;
 mod timeline;

@@ -114,6 +114,7 @@ fn checked_runs() -> Option<Vec<Run>> {
     Some(runs.into_iter().filter(|run| run.strict_json).collect())
 }
 
+#[expect(clippy::print_stdout, reason = "the measured values are worth reading")]
 fn precision_and_recall(evidence: RecomputeEvidence) {
     let Some(runs) = checked_runs() else { return };
     let (mut right, mut wrong, mut missed) = (0, 0, 0);

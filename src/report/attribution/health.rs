@@ -107,7 +107,7 @@ fn finding(attribution: &Attribution, entry: &HealthEntry) -> String {
     let name = entry.first_name.as_deref().map(visible);
     let name = name.as_deref().map(|name| shortened(name, LONGEST_NAME));
     let place = match (name, entry.first_offset) {
-        (Some(name), Some(offset)) => format!(" (first: {name} at byte {offset}{file})"),
+        (Some(name), Some(offset)) => format!(" (such as {name}; first at byte {offset}{file})"),
         (Some(name), None) => format!(" ({name})"),
         (None, Some(offset)) => format!(" (first at byte {offset}{file})"),
         (None, None) => String::new(),
@@ -142,7 +142,7 @@ mod tests {
     fn findings_are_located_and_information_is_hidden() {
         let attribution = sample::one_rank();
         let found = "health: data_loss negative_duration ×3: complete events with a negative dur: \
-                     not in the numbers (first: gemm\\u{1b} at byte 1234)";
+                     not in the numbers (such as gemm\\u{1b}; first at byte 1234)";
         assert_eq!(texts(&attribution, false), [found]);
         assert_eq!(texts(&attribution, true).len(), 2);
     }

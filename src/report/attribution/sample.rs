@@ -250,6 +250,8 @@ fn finding(code: HealthCode, count: u64) -> HealthEntry {
         first_name: Some("gemm\u{1b}".to_owned()),
         raw_ns: None,
         repaired_ns: None,
+        time_ns: None,
+        worst_ns: None,
         help: code.help(),
     }
 }

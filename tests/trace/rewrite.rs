@@ -1,0 +1,745 @@
+//! Traces written again: the result is JSON, says the same, and does not change when it is rewritten
+//! once more.
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use tempfile::TempDir;
+use tracekit::attribute::{AttributeOptions, StepRange};
+use tracekit::ingest::IngestOptions;
+use tracekit::rewrite::{
+    RedactOptions, Redacted, RepairOptions, Repaired, SliceOptions, Sliced, redact, repair, slice,
+};
+use tracekit::{Error, ErrorKind, HealthCode, Trace};
+
+use crate::support::answer::{attribution, differences, json, stored};
+use crate::support::builder::{Layout, build, plans};
+use crate::support::seeded::Seeded;
+use crate::support::{content, files_under, gzip, package, zstd};
+
+type Written<T> = Result<(T, Vec<u8>), Error>;
+
+fn repaired_with(stored: &[u8], options: &RepairOptions) -> Written<Repaired> {
+    let mut out = Vec::new();
+    let done = repair(stored, &mut out, options, &|_, _| {})?;
+    Ok((done, out))
+}
+
+fn repaired(stored: &[u8]) -> Written<Repaired> {
+    repaired_with(stored, &RepairOptions::default())
+}
+
+fn clipped(stored: &[u8]) -> Written<Repaired> {
+    let mut options = RepairOptions::default();
+    options.clip = true;
+    repaired_with(stored, &options)
+}
+
+fn salvaged(stored: &[u8]) -> Written<Repaired> {
+    let mut options = RepairOptions::default();
+    options.salvage = true;
+    repaired_with(stored, &options)
+}
+
+fn sliced(stored: &[u8], options: &SliceOptions) -> Written<Sliced> {
+    let mut out = Vec::new();
+    let done = slice(stored, &mut out, options, &|_, _| {})?;
+    Ok((done, out))
+}
+
+fn whole() -> SliceOptions {
+    let mut options = SliceOptions::default();
+    options.time = Some("..".parse().unwrap());
+    options
+}
+
+fn steps(first: u64, last: u64) -> SliceOptions {
+    let mut options = SliceOptions::default();
+    options.steps = Some(StepRange { first, last });
+    options
+}
+
+fn redacted(stored: &[u8]) -> Written<Redacted> {
+    let mut out = Vec::new();
+    let done = redact(stored, &mut out, &RedactOptions::default(), &|_, _| {})?;
+    Ok((done, out))
+}
+
+fn assert_json(text: &[u8]) {
+    let read = serde_json::from_slice::<IgnoredAny>(text);
+    let read = read.map(drop).map_err(|error| error.to_string());
+    assert_eq!(read, Ok(()), "{}", String::from_utf8_lossy(text));
+}
+
+/// What the attribution of a trace says, without what it says about the file.
+fn numbers_of(stored_bytes: &[u8], options: &AttributeOptions) -> Value {
+    let folder = TempDir::new().unwrap();
+    let path = stored(folder.path(), "trace", "rank0.json", stored_bytes);
+    let answer = attribution(&path, options).unwrap_or_else(|error| panic!("{error}"));
+    let mut answer = json(&answer);
+    for key in ["inputs", "health", "options"] {
+        answer.as_object_mut().unwrap().remove(key);
+    }
+    answer
+}
+
+fn numbers(stored_bytes: &[u8]) -> Value {
+    numbers_of(stored_bytes, &AttributeOptions::default())
+}
+
+fn same(what: &str, want: &Value, got: &Value) {
+    let found = differences(want, got);
+    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
+}
+
+/// Every trace of the fixtures, by path.
+fn fixtures() -> Vec<PathBuf> {
+    let files = ["golden", "hostile", "traces"]
+        .iter()
+        .flat_map(|folder| files_under(&package("fixtures").join(folder)));
+    let files: Vec<PathBuf> = files
+        .filter(|path| {
+            let name = path.file_name().unwrap().to_string_lossy();
+            [".json", ".gz", ".zst"]
+                .iter()
+                .any(|end| name.ends_with(end))
+        })
+        .collect();
+    assert!(files.len() > 60, "the fixtures are gone");
+    files
+}
+
+/// The fixtures that can be read.
+fn readable() -> Vec<(PathBuf, Vec<u8>)> {
+    fixtures()
+        .into_iter()
+        .map(|path| {
+            let bytes = std::fs::read(&path).unwrap();
+            (path, bytes)
+        })
+        .filter(|(_, bytes)| Trace::from_bytes(bytes, &IngestOptions::default()).is_ok())
+        .collect()
+}
+
+fn golden(case: &str) -> Vec<u8> {
+    content(&package("fixtures/golden").join(case).join("trace.json"))
+}
+
+fn deep(path: &Path) -> bool {
+    path.ends_with("deep.json")
+}
+
+#[test]
+fn a_repaired_trace_is_json_and_says_the_same() {
+    for (path, bytes) in readable() {
+        let name = path.display().to_string();
+        let (done, out) = repaired(&bytes).expect(&name);
+        assert_json(&out);
+        same(&name, &numbers(&bytes), &numbers(&out));
+        let trace = Trace::from_bytes(&out, &IngestOptions::default()).expect(&name);
+        assert_eq!(trace.events.len() as u64, done.events, "{name}");
+        for code in [
+            HealthCode::TrailingComma,
+            HealthCode::ControlCharacters,
+            HealthCode::InvalidUtf8,
+            HealthCode::InvalidEscape,
+            HealthCode::NonFiniteNumber,
+            HealthCode::DuplicateKey,
+            HealthCode::ByteOrderMark,
+            HealthCode::UnterminatedArray,
+        ] {
+            assert_eq!(trace.health.get(code), 0, "{name}: {}", code.as_str());
+        }
+        let (again, twice) = repaired(&out).expect(&name);
+        assert!(again.is_unchanged() && twice == out, "{name} changes again");
+        if done.is_unchanged() {
+            assert_eq!(out, content(&path), "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_in_the_same_words() {
+    let mut closed = 0;
+    for path in fixtures() {
+        let bytes = std::fs::read(&path).unwrap();
+        let Err(want) = Trace::from_bytes(&bytes, &IngestOptions::default()) else {
+            continue;
+        };
+        match repaired(&bytes) {
+            Err(got) => assert_eq!(
+                (got.kind(), got.reason()),
+                (want.kind(), want.reason()),
+                "{}",
+                path.display()
+            ),
+            // Only brackets are missing.
+            Ok((done, out)) => {
+                assert_eq!(want.kind(), ErrorKind::Truncated);
+                assert!(done.brackets > 0 && done.lost.count == 0);
+                assert_json(&out);
+                closed += 1;
+            }
+        }
+    }
+    assert_eq!(closed, 2, "cut-after-event.json and cut-after-events.json");
+}
+
+#[test]
+fn whatever_is_left_of_a_broken_file_is_a_trace() {
+    for path in fixtures() {
+        let bytes = std::fs::read(&path).unwrap();
+        let name = path.display().to_string();
+        match salvaged(&bytes) {
+            Err(error) => assert_eq!(error.kind(), ErrorKind::NotATrace, "{name}: {error}"),
+            Ok((done, out)) => {
+                assert_json(&out);
+                let trace = Trace::from_bytes(&out, &IngestOptions::default()).expect(&name);
+                let notes = u64::from(out.starts_with(b"[") && done.lost.count > 0);
+                assert_eq!(trace.events.len() as u64, done.events + notes, "{name}");
+                let (again, twice) = repaired(&out).expect(&name);
+                assert!(again.is_unchanged() && twice == out, "{name} changes again");
+            }
+        }
+    }
+}
+
+#[test]
+fn salvage_keeps_whole_events_and_says_what_is_lost() {
+    let event = |number: u64| {
+        format!(r#"{{"ph":"X","cat":"cpu_op","name":"op {number}","ts":{number},"dur":1}}"#)
+    };
+    let names = |text: &str| {
+        let (done, out) = salvaged(text.as_bytes()).expect(text);
+        assert_json(&out);
+        let document: Value = serde_json::from_slice(&out).unwrap();
+        let events = document.get("traceEvents").unwrap_or(&document);
+        let names: Vec<String> = events
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|event| event["name"].as_str().unwrap_or("?").replace("op ", ""))
+            .collect();
+        (names.join(" "), done.lost.ranges, document)
+    };
+    let (one, two, three) = (event(1), event(2), event(3));
+    // A quote that is not escaped.
+    let broken = r#"{"ph":"X","name":"the "op"","ts":2,"dur":1}"#;
+    let text = format!("{{\"traceEvents\":[{one},\n{broken},\n{three}],\"traceName\":\"x\"}}");
+    let (kept, lost, document) = names(&text);
+    let start = text.find(broken).unwrap() as u64;
+    assert_eq!(kept, "1 3");
+    assert_eq!(lost, [(start, text.find(&three).unwrap() as u64)]);
+    assert_eq!(document["traceName"], "x");
+    let note = &document["tracekit_repair"];
+    assert_eq!(note["lost"], serde_json::json!(lost));
+    assert_eq!(note["lost_bytes"], lost[0].1 - lost[0].0);
+
+    // A bracket that is missing: the reader swallows the events behind it.
+    let torn = r#"{"ph":"X","name":"torn","args":{"Input Dims":[[1,"#;
+    let many: Vec<String> = (10..40).map(event).collect();
+    let text = format!(
+        "{{\"traceEvents\":[{one},{torn}{two},{}],\"traceName\":\"x\"}}",
+        many.join(",")
+    );
+    let (kept, lost, document) = names(&text);
+    assert_eq!(kept.split(' ').count(), 31, "{kept}");
+    assert_eq!((lost.len(), &document["traceName"]), (1, &"x".into()));
+
+    // The last event, the one before it, none, and what is no array form.
+    for (text, want) in [
+        (
+            format!("{{\"traceEvents\":[{one},{{\"ph\":}}],\"traceName\":\"x\"}}"),
+            "1",
+        ),
+        (format!("{{\"traceEvents\":[{one},{two}{three}]}}"), "1 2 3"),
+        (format!("{{\"traceEvents\":[{one},{two}] }} {three}"), "1 2"),
+        (format!("{{\"traceEvents\":[{one},{two}"), "1 2"),
+        (format!("{{\"traceEvents\":[{one},{}", &two[..20]), "1"),
+        (format!("{{\"a\": tru, \"traceEvents\":[{one}]}}"), "1"),
+        (
+            format!("{{\"traceEvents\":[{one}],\"a\": tru, \"b\": 1}}"),
+            "1",
+        ),
+        (
+            format!("{{\"traceEvents\":[{one},{two}]\n{three},\n{one}]}}"),
+            "1 2 1",
+        ),
+        (
+            format!(
+                "{{\"traceEvents\":[{broken},{{\"a\":[{{\"name\":1}},{{\"name\":2}}]}},{three}]}}"
+            ),
+            "3",
+        ),
+        ("{\"traceEvents\":[x".to_owned(), ""),
+    ] {
+        let (kept, _, _) = names(&text);
+        assert_eq!(kept, want, "{text}");
+    }
+    let (kept, lost, document) = names(&format!("[{one},{broken},{three}]"));
+    assert_eq!(kept, "1 3 tracekit_repair");
+    assert_eq!(document[2]["args"]["lost"], serde_json::json!(lost));
+}
+
+#[test]
+fn salvage_of_hostile_text_takes_linear_time() {
+    // Each would take hours, were every place tried to the end of the file.
+    let opening = "},{\"ph\":".repeat(200_000);
+    let quotes = "},{\"ph\":\"".repeat(200_000);
+    let brackets = "},{\"ph\":[".repeat(200_000);
+    let deep = format!("{}{}", "[".repeat(100_000), "},{\"ph\":[[".repeat(100_000));
+    for body in [opening, quotes, brackets, deep] {
+        let text = format!("{{\"traceEvents\":[{{\"ph\":x{body}");
+        let (_, out) = salvaged(text.as_bytes()).expect("a trace");
+        assert_json(&out);
+    }
+}
+
+#[test]
+fn clipping_is_that_of_the_attribution() {
+    for (path, bytes) in readable() {
+        let name = path.display().to_string();
+        let (done, out) = clipped(&bytes).expect(&name);
+        assert_json(&out);
+        same(&name, &numbers(&bytes), &numbers(&out));
+        let (again, twice) = clipped(&out).expect(&name);
+        assert!(again.is_unchanged() && twice == out, "{name} changes again");
+        let is_clipped = path.parent().unwrap().ends_with("lane-overlap-repaired");
+        assert_eq!(done.clipped > 0, is_clipped, "{name}");
+    }
+    let (_, out) = clipped(&golden("lane-overlap-repaired")).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("\"tracekit raw dur\": "), "{text}");
+}
+
+#[test]
+fn a_slice_of_everything_says_the_same() {
+    for (path, bytes) in readable() {
+        let name = path.display().to_string();
+        let (done, out) = sliced(&bytes, &whole()).expect(&name);
+        assert_json(&out);
+        assert_eq!(done.events, done.of, "{name}");
+        same(&name, &numbers(&bytes), &numbers(&out));
+    }
+}
+
+/// The numbers of the steps that a file names.
+fn step_numbers(bytes: &[u8]) -> Vec<u64> {
+    let trace = Trace::from_bytes(bytes, &IngestOptions::default()).unwrap();
+    let mut numbers: Vec<u64> = trace
+        .events
+        .ids()
+        .filter_map(|id| trace.name(id).strip_prefix("ProfilerStep#")?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+/// Checks that slices of steps have the sums that the whole has for these steps.
+fn steps_are_the_same(name: &str, bytes: &[u8]) -> usize {
+    let all = step_numbers(bytes);
+    let mut ranges: Vec<(u64, u64)> = all.iter().map(|step| (*step, *step)).collect();
+    if let (Some(first), Some(last)) = (all.first(), all.last()) {
+        ranges.push((*first, *last));
+    }
+    for &(first, last) in &ranges {
+        let mut options = AttributeOptions::default();
+        options.steps = Some(StepRange { first, last });
+        let want = numbers_of(bytes, &options);
+        let (_, out) = match sliced(bytes, &steps(first, last)) {
+            Ok(done) => done,
+            // `ProfilerStep#N` on a device row, or an excluded one.
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Usage, "{name}: {error}");
+                continue;
+            }
+        };
+        assert_json(&out);
+        let got = numbers_of(&out, &options);
+        let what = format!("{name}: steps {first} to {last}");
+        same(&what, &want["totals"], &got["totals"]);
+        same(&what, &want["recompute"], &got["recompute"]);
+        let sums = |answer: &Value| -> Vec<Value> {
+            let ranks = answer["ranks"].as_array().unwrap();
+            let devices = ranks
+                .iter()
+                .flat_map(|rank| rank["devices"].as_array().unwrap());
+            let steps = devices.flat_map(|device| device["steps"].as_array().unwrap());
+            let steps = steps.filter(|step| step["totals"]["total"]["events"] != 0);
+            steps
+                .map(|step| serde_json::json!([step["name"], step["totals"]]))
+                .collect()
+        };
+        same(&what, &sums(&want).into(), &sums(&got).into());
+        let host = |answer: &Value| answer["runs"][0]["host_phases"].clone();
+        let selfs = |phases: Value| -> Value {
+            let phases = phases.as_object().unwrap().clone();
+            let phases = phases
+                .into_iter()
+                .map(|(phase, row)| (phase, row["self_ns"].clone()));
+            phases.collect::<serde_json::Map<_, _>>().into()
+        };
+        same(&what, &selfs(host(&want)), &selfs(host(&got)));
+    }
+    ranges.len()
+}
+
+#[test]
+fn slices_of_steps_have_the_sums_of_these_steps() {
+    let mut checked = 0;
+    for (path, bytes) in readable() {
+        checked += steps_are_the_same(&path.display().to_string(), &bytes);
+    }
+    assert!(checked > 20, "only {checked} slices");
+}
+
+#[test]
+fn a_slice_has_the_flows_and_names_of_its_events() {
+    let text = r#"{"schemaVersion":1,"traceEvents":[
+        {"ph":"M","name":"process_name","pid":1,"args":{"name":"python"}},
+        {"ph":"X","cat":"python_function","name":"train","pid":1,"tid":1,"ts":0,"dur":1000},
+        {"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":10,"dur":90},
+        {"ph":"X","cat":"user_annotation","name":"ProfilerStep#2","pid":1,"tid":1,"ts":100,"dur":100},
+        {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":20,"dur":5,"args":{"correlation":1}},
+        {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":120,"dur":5,"args":{"correlation":2}},
+        {"ph":"s","cat":"ac2g","name":"ac2g","id":1,"pid":1,"tid":1,"ts":20},
+        {"ph":"f","cat":"ac2g","name":"ac2g","id":1,"pid":0,"tid":7,"ts":150,"bp":"e"},
+        {"ph":"s","cat":"ac2g","name":"ac2g","id":2,"pid":1,"tid":1,"ts":120},
+        {"ph":"f","cat":"ac2g","name":"ac2g","id":2,"pid":0,"tid":7,"ts":300,"bp":"e"},
+        {"ph":"s","cat":"fwdbwd","name":"fwdbwd","id":1,"pid":1,"tid":1,"ts":20},
+        {"ph":"f","cat":"fwdbwd","name":"fwdbwd","id":1,"pid":1,"tid":1,"ts":120,"bp":"e"},
+        {"ph":"X","cat":"kernel","name":"one","pid":0,"tid":7,"ts":150,"dur":9,"args":{"device":0,"stream":7,"correlation":1}},
+        {"ph":"X","cat":"kernel","name":"two","pid":0,"tid":7,"ts":300,"dur":9,"args":{"device":0,"stream":7,"correlation":2}},
+        {"ph":"B","cat":"cpu_op","name":"b","pid":1,"tid":2,"ts":150},
+        {"ph":"E","name":"b","pid":1,"tid":2,"ts":950},
+        {"ph":"B","cat":"cpu_op","name":"b","pid":1,"tid":2,"ts":970},
+        {"ph":"E","name":"b","pid":1,"tid":2,"ts":980},
+        {"ph":"i","cat":"cpu_instant_event","name":"[memory]","pid":1,"tid":1,"ts":30},
+        {"ph":"i","cat":"cpu_instant_event","name":"[memory]","pid":1,"tid":1,"ts":130}
+    ],"traceName":"x"}"#;
+    let kept = |options: &SliceOptions| -> Vec<String> {
+        let (_, out) = sliced(text.as_bytes(), options).unwrap();
+        let document: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(document["traceName"], "x");
+        let events = document["traceEvents"].as_array().unwrap();
+        let label = |event: &Value| {
+            format!(
+                "{} {} {}",
+                event["ph"].as_str().unwrap(),
+                event["name"].as_str().unwrap(),
+                event["ts"]
+            )
+        };
+        events.iter().map(label).collect()
+    };
+    let second = [
+        "M process_name null",
+        "X train 0",
+        "X ProfilerStep#2 100",
+        "X cudaLaunchKernel 120",
+        "s ac2g 120",
+        "f ac2g 300",
+        "X two 300",
+        "B b 150",
+        "E b 950",
+        "i [memory] 130",
+    ];
+    // There are no phase annotations, and no step behind this one.
+    assert_eq!(kept(&steps(2, 2)), second);
+    assert!(kept(&steps(1, 1)).contains(&"X ProfilerStep#2 100".to_owned()));
+    let mut time = SliceOptions::default();
+    time.time = Some("100us..200us".parse().unwrap());
+    assert_eq!(kept(&time), second);
+    let mut kernels = SliceOptions::default();
+    kernels.categories = vec!["KERNEL".to_owned(), "cuda_runtime".to_owned()];
+    assert_eq!(kept(&kernels).len(), 1 + 4 + 4 + 2);
+    time.categories = vec!["kernel".to_owned()];
+    assert_eq!(kept(&time), ["M process_name null", "X two 300"]);
+
+    for (wrong, reason) in [
+        (
+            steps(7, 9),
+            "no such step; the trace has ProfilerStep#1 to ProfilerStep#2",
+        ),
+        (
+            {
+                let mut options = SliceOptions::default();
+                options.time = Some("2ms..3ms".parse().unwrap());
+                options
+            },
+            "no event is in that part; the trace is 0.001000 s long",
+        ),
+        (
+            {
+                let mut options = SliceOptions::default();
+                options.categories = vec!["kernels".to_owned()];
+                options
+            },
+            "no event is of category 'kernels'",
+        ),
+    ] {
+        let error = sliced(text.as_bytes(), &wrong).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.reason().as_str()),
+            (ErrorKind::Usage, reason)
+        );
+    }
+}
+
+#[test]
+fn a_redacted_trace_says_the_same() {
+    for (path, bytes) in readable() {
+        let name = path.display().to_string();
+        let (_, out) = redacted(&bytes).expect(&name);
+        assert_json(&out);
+        same(&name, &numbers(&bytes), &numbers(&out));
+        if !deep(&path) {
+            let (_, twice) = redacted(&out).expect(&name);
+            assert_eq!(
+                String::from_utf8_lossy(&twice),
+                String::from_utf8_lossy(&out),
+                "{name} changes again"
+            );
+        }
+    }
+}
+
+#[test]
+fn evidence_by_stack_survives_redaction() {
+    for case in ["checkpoint-stack", "checkpoint-stack-nested"] {
+        let text = String::from_utf8(golden(case)).unwrap();
+        let installed = "/home/alice/.venv/lib/python3.11/site-packages/torch/utils/checkpoint.py";
+        let text = text.replace("torch/utils/checkpoint.py", installed);
+        let (_, out) = redacted(text.as_bytes()).unwrap();
+        same(case, &numbers(text.as_bytes()), &numbers(&out));
+        assert_ne!(
+            numbers(&out)["recompute"]["by_evidence"]["stack"],
+            Value::Null,
+            "{case}"
+        );
+        assert!(!String::from_utf8(out).unwrap().contains("alice"), "{case}");
+    }
+}
+
+#[test]
+fn nothing_secret_is_left() {
+    let secrets = [
+        "alice",
+        "gpu-box-7",
+        "hf_abcdefghijklmnopqrstuvwxyzABCDEF12",
+        "hunter2",
+        "wd-0123456789abcdef",
+        "10.1.2.3",
+        "a.b@example.org",
+        "acme",
+        "S3cret",
+        "corp.example",
+    ];
+    let text = r#"{
+        "schemaVersion": 1,
+        "username": "alice",
+        "host_name": "gpu-box-7.corp.example",
+        "job": {"env": {"HOME": "/home/alice", "HF_TOKEN": "hf_abcdefghijklmnopqrstuvwxyzABCDEF12", "X": 1,
+                        "NCCL_DEBUG": "INFO", "CUDA_HOME": "/opt/acme/cuda", "LIST": ["acme=1"]}},
+        "variables": ["PATH=/opt/acme/bin", "HOME=/home/alice", "USER=alice", "OTHER=S3cret"],
+        "dump": "PATH=/opt/acme/bin\nHOME=/home/alice\nSHELL=S3cret",
+        "config": {"db": {"password": "hunter2"}, "wandb_api_key": "wd-0123456789abcdef", "lr": 0.1},
+        "command": "python /srv/acme/train.py --token=wd-0123456789abcdef --mail a.b@example.org",
+        "master": "tcp://10.1.2.3:29500 and 10.1.2.3",
+        "traceEvents": [
+            {"ph":"M","name":"process_name","pid":1,"args":{"name":"python alice@gpu-box-7"}},
+            {"ph":"X","cat":"python_function","name":"/home/alice/acme model/train.py(12): main","pid":1,"tid":1,"ts":1,"dur":9},
+            {"ph":"X","cat":"python_function","name":"\/home\/alice\/x.py(1): f","pid":1,"tid":1,"ts":1,"dur":9},
+            {"ph":"X","cat":"user_annotation","name":"run of alice on \u0067pu-box-7","pid":1,"tid":1,"ts":1,"dur":9},
+            {"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":1,"ts":2,"dur":1,
+             "args":{"Call stack":"/srv/acme/a.py(1): f;/home/alice/b.py(2): g","password":"hunter2","Input Dims":[[1]]}},
+            {"ph":"X","cat":"kernel","name":"void add<float, 4>(float*)","pid":0,"tid":7,"ts":3,"dur":1}
+        ],
+        "traceName": "./log/gpu-box-7_4711.1700000000.pt.trace.json"
+    }"#;
+    let (done, out) = redacted(text.as_bytes()).unwrap();
+    assert_json(&out);
+    let out = String::from_utf8(out).unwrap();
+    for secret in secrets {
+        assert!(!out.contains(secret), "{secret} is left in {out}");
+    }
+    for kept in [
+        "\"NCCL_DEBUG\": \"INFO\"",
+        "aten::add",
+        "void add<float, 4>(float*)",
+        "\"lr\": 0.1",
+        "[[1]]",
+        ".py(12): main",
+        "\"LIST\": [\"[removed]\"]",
+        "\"OTHER=[removed]\"",
+    ] {
+        assert!(out.contains(kept), "{kept} is gone from {out}");
+    }
+    assert!(done.removed >= 7, "{}", done.removed);
+    let map = done.pseudonyms.to_json();
+    assert!(
+        map.contains("alice") && !map.contains("hunter2") && !map.contains("hf_abc"),
+        "{map}"
+    );
+
+    let mut options = RedactOptions::default();
+    options.keep_names = true;
+    let mut kept = Vec::new();
+    redact(text.as_bytes(), &mut kept, &options, &|_, _| {}).unwrap();
+    let kept = String::from_utf8(kept).unwrap();
+    assert!(
+        kept.contains("/home/alice/acme model/train.py(12): main"),
+        "{kept}"
+    );
+    assert!(
+        !kept.contains("hunter2") && !kept.contains("/srv/acme"),
+        "{kept}"
+    );
+}
+
+#[test]
+fn one_map_gives_one_replacement_across_files() {
+    let file = |name: &str| {
+        format!(r#"[{{"ph":"X","name":"{name}","ts":1,"dur":1,"cat":"user_annotation"}}]"#)
+    };
+    let mut options = RedactOptions::default();
+    let mut write = |text: String| {
+        let mut out = Vec::new();
+        let done = redact(text.as_bytes(), &mut out, &options, &|_, _| {}).unwrap();
+        options.pseudonyms = done.pseudonyms;
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(write(file("/a/b and /c/d")), file("[path-1] and [path-2]"));
+    assert_eq!(
+        write(file("/c/d or /home/bob/e")),
+        file("[path-2] or [path-3]")
+    );
+    // Who is known from one file is found in others.
+    assert_eq!(write(file("x /a/b")), file("x [path-1]"));
+}
+
+#[test]
+fn compressed_content_of_many_blocks_gives_the_same_bytes() {
+    let mut text = b"\xef\xbb\xbf{\"note\":\"a\x01b\",\"x\":1,\"traceEvents\":[".to_vec();
+    let padding = "z".repeat(500);
+    for number in 0..4_000 {
+        let odd = if number % 7 == 0 {
+            r"C:\code\x"
+        } else {
+            "name"
+        };
+        let frame = format!("/home/alice/p{}/x.py({number}): f", number % 50);
+        text.extend_from_slice(
+            format!(
+                "\n{{\"ph\": \"X\", \"cat\": \"python_function\", \"name\": \"{frame}\", \"ts\": {number}.5, \
+                 \"dur\": 1, \"pid\": 1, \"tid\": 1, \"args\": {{\"a\": \"{odd}\", \"b\": [NaN, 1,], \"c\": \"{padding}\"}}}},"
+            )
+            .as_bytes(),
+        );
+    }
+    // A piece that is longer than a block.
+    text.extend_from_slice(
+        format!("{{\"ph\":\"i\",\"name\":\"{}\"}},", "y".repeat(2 << 20)).as_bytes(),
+    );
+    text.extend_from_slice(b"],\"x\":2}");
+    assert!(text.len() > 4 << 20);
+    let mut part = SliceOptions::default();
+    part.time = Some("1ms..3ms".parse().unwrap());
+    let cut = &text[..text.len() - 2_400_000];
+    let broken = [&text[..1 << 20], b"\"", &text[1 << 20..]].concat();
+    for packed in [gzip as fn(&[u8]) -> Vec<u8>, zstd] {
+        let plain = repaired(&text).unwrap();
+        assert_json(&plain.1);
+        assert!(repaired(&packed(&text)).unwrap().1 == plain.1);
+        assert!(clipped(&packed(&text)).unwrap().1 == clipped(&text).unwrap().1);
+        assert!(redacted(&packed(&text)).unwrap().1 == redacted(&text).unwrap().1);
+        assert!(sliced(&packed(&text), &part).unwrap().1 == sliced(&text, &part).unwrap().1);
+        assert!(salvaged(&packed(cut)).unwrap().1 == salvaged(cut).unwrap().1);
+        let (done, out) = salvaged(&broken).unwrap();
+        assert_eq!(done.lost.count, 1);
+        assert!(salvaged(&packed(&broken)).unwrap().1 == out);
+    }
+}
+
+#[test]
+fn progress_only_grows_and_ends_at_the_total() {
+    let bytes = golden("two-steps");
+    let told = std::cell::RefCell::new(Vec::new());
+    let tell = |done, total| told.borrow_mut().push((done, total));
+    repair(&bytes, &mut Vec::new(), &RepairOptions::default(), &tell).unwrap();
+    let told = told.into_inner();
+    assert!(
+        told.is_sorted() && told.iter().all(|(done, total)| done <= total),
+        "{told:?}"
+    );
+    assert_eq!(
+        told.last(),
+        Some(&(2 * bytes.len() as u64, 2 * bytes.len() as u64))
+    );
+}
+
+/// A modest number of cases; `PROPTEST_CASES` asks for another.
+fn few(cases: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    ProptestConfig {
+        cases: asked.map_or(cases, |cases| cases.parse().unwrap()),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(few(24))]
+
+    #[test]
+    fn random_traces_say_the_same_however_they_are_rewritten(plan in plans()) {
+        let bytes = build(&plan).write(Layout::Native);
+        let want = numbers(&bytes);
+        for out in [
+            repaired(&bytes).unwrap().1,
+            clipped(&bytes).unwrap().1,
+            sliced(&bytes, &whole()).unwrap().1,
+            redacted(&bytes).unwrap().1,
+        ] {
+            assert_json(&out);
+            same("rewritten", &want, &numbers(&out));
+        }
+        steps_are_the_same("random", &bytes);
+    }
+
+    #[test]
+    fn what_is_left_of_a_damaged_trace_is_a_trace(plan in plans(), seed in any::<u64>()) {
+        let mut bytes = build(&plan).write(Layout::OneLine);
+        let mut random = Seeded::new(seed);
+        for _ in 0..1 + random.below(6) {
+            let at = random.index(bytes.len());
+            match random.below(4) {
+                0 => bytes[at] = b"\"{}[],:\\x\x01\xff"[random.index(11)],
+                1 => drop(bytes.remove(at)),
+                2 => bytes.insert(at, b"\"{}[],:\\"[random.index(8)]),
+                _ => bytes.truncate(at.max(bytes.len() - bytes.len() / 8)),
+            }
+        }
+        let plain = salvaged(&bytes);
+        let packed = salvaged(&gzip(&bytes));
+        match (plain, packed) {
+            (Ok((done, out)), Ok((_, other))) => {
+                assert_json(&out);
+                prop_assert!(out == other, "compression changes what is left");
+                let trace = Trace::from_bytes(&out, &IngestOptions::default());
+                prop_assert!(trace.is_ok(), "{:?}", trace.err());
+                let (again, twice) = repaired(&out).unwrap();
+                prop_assert!(again.is_unchanged() && twice == out);
+                if let Ok((strict, same)) = repaired(&bytes) {
+                    prop_assert_eq!(strict.events, done.events);
+                    prop_assert!(same == out, "salvage changes what can be read");
+                }
+            }
+            (Err(a), Err(b)) => prop_assert_eq!(a.to_string(), b.to_string()),
+            (a, b) => prop_assert!(false, "{:?} {:?}", a.err(), b.err()),
+        }
+    }
+}
