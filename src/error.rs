@@ -27,7 +27,7 @@ struct Inner {
 pub enum ErrorKind {
     /// Reading or writing failed.
     Io,
-    /// The content is no Chrome/Kineto trace (wrong shape, empty file, other kind of file).
+    /// The content is no Chrome/Kineto trace (wrong shape, other kind of file).
     NotATrace,
     /// The content looks like a trace but is not valid JSON.
     Json,

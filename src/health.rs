@@ -76,6 +76,7 @@ health_codes! {
     LaunchesWithoutWork "launches_without_work" DataLoss "kernel launches whose device work is not in the file: device time is missing from the numbers";
     UnlinkedDeviceWork "unlinked_device_work" DataLoss "device work whose launch is not in the file: counted as `unlinked`, in no phase";
     AmbiguousLaunch "ambiguous_launch" DataLoss "several processes launched under one correlation id and none matches by External id: counted as `unlinked`";
+    ReplacedEvents "replaced_events" DataLoss "the file has several event arrays, of which the last one counts: the events of the others are not in the numbers";
     MissingTimestamp "missing_timestamp" DataLoss "complete events without a usable ts: not in the numbers";
     InvalidTimestamp "invalid_timestamp" DataLoss "a ts or dur that is no number of nanoseconds in 64 bits: the event is not in the numbers";
     NegativeDuration "negative_duration" DataLoss "complete events with a negative dur: not in the numbers";

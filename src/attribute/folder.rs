@@ -183,12 +183,14 @@ pub(crate) struct File {
 
 fn read_file(input: &Input, request: &Request<'_>) -> Result<File> {
     let source = Source::open(&input.path, &request.ingest)?;
-    let trace = Trace::from_bytes(source.bytes(), &request.ingest)
-        .map_err(|error| error.in_file(&input.path))?;
-    let mut file = attributed(input, &trace, request)?;
-    if request.hash_inputs {
-        file.record.sha256 = Some(hash(source.bytes()));
-    }
+    let read = || {
+        let trace = Trace::from_bytes(source.bytes(), &request.ingest)
+            .map_err(|error| error.in_file(&input.path))?;
+        attributed(input, &trace, request)
+    };
+    let (file, sha256) = rayon::join(read, || request.hash_inputs.then(|| hash(source.bytes())));
+    let mut file = file?;
+    file.record.sha256 = sha256;
     Ok(file)
 }
 

@@ -280,8 +280,13 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "None: the values are not used.",
             "Nothing; other JSON readers refuse the file.",
         ],
+        HealthCode::ReplacedEvents => [
+            "The document has the key traceEvents more than once, with events under an earlier one.",
+            "The events of the last array count; those of the others are in no number.",
+            "Find out which program joined the file from two, and split it.",
+        ],
         HealthCode::DuplicateKey => [
-            "A key of the document that occurs twice, such as a second traceEvents.",
+            "A key of the document that occurs twice.",
             "The last one counts; what the first one held is in no number.",
             "Find out which program joined the file from two.",
         ],

@@ -55,16 +55,17 @@ pub(super) fn read_with(
                 health,
             })
         }
-        first => Err(not_a_trace(match first {
-            None if data.is_empty() => "empty file",
-            None => "nothing but white space",
-            Some(b'"') => "a bare string",
-            Some(b'-' | b'0'..=b'9') => "a bare number",
+        // Nothing at all and no JSON at all are damage where a trace was expected.
+        first => Err(match first {
+            None if data.is_empty() => refused(ErrorKind::Truncated, "empty file"),
+            None => refused(ErrorKind::Truncated, "nothing but white space"),
+            Some(b'"') => not_a_trace("a bare string"),
+            Some(b'-' | b'0'..=b'9') => not_a_trace("a bare number"),
             _ if data.starts_with(b"\xff\xfe") || data.starts_with(b"\xfe\xff") => {
-                "UTF-16 text, which is no JSON"
+                refused(ErrorKind::Json, "UTF-16 text, which is no JSON")
             }
-            Some(_) => "neither JSON, gzip nor zstd",
-        })),
+            Some(_) => refused(ErrorKind::Json, "neither JSON, gzip nor zstd"),
+        }),
     }
 }
 
@@ -95,10 +96,11 @@ pub(super) fn opening(front: &[u8]) -> Opening {
 }
 
 fn not_a_trace(why: &str) -> Error {
-    Error::new(
-        ErrorKind::NotATrace,
-        format!("not a Chrome/Kineto trace: {why}"),
-    )
+    refused(ErrorKind::NotATrace, why)
+}
+
+fn refused(kind: ErrorKind, why: &str) -> Error {
+    Error::new(kind, format!("not a Chrome/Kineto trace: {why}"))
 }
 
 /// Reads the object form: events under `traceEvents`, with other keys on both sides.
@@ -110,7 +112,7 @@ fn object(
 ) -> Result<Document> {
     let mut sections = Sections::default();
     let mut seen: FxHashSet<Box<[u8]>> = FxHashSet::default();
-    let mut events = Err("no traceEvents array");
+    let mut events: std::result::Result<Vec<Rows>, &str> = Err("no traceEvents array");
     let mut failure = None;
     let walk = scanner.members(|scanner, key| {
         let name = String::from_utf8_lossy(key);
@@ -123,6 +125,10 @@ fn object(
             match array(start, Form::Object, first) {
                 Ok(read) => {
                     scanner.pos = read.end;
+                    if let Ok(before) = &events {
+                        let replaced: usize = before.iter().map(|rows| rows.events.len()).sum();
+                        health.add(HealthCode::ReplacedEvents, replaced as u64, None);
+                    }
                     events = Ok(read.parts);
                 }
                 Err(error) => {

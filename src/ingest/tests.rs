@@ -177,6 +177,7 @@ fn keys_on_both_sides_of_the_events_are_read_and_decoys_are_not() {
 fn the_last_of_two_top_level_keys_counts() {
     let trace = trace(r#"{"traceEvents":[{"ph":"X"},{}],"a":1,"a":2,"traceEvents":[{"ph":"M"}]}"#);
     assert_eq!(trace.events.len(), 1);
+    assert_eq!(count(&trace, HealthCode::ReplacedEvents), 2);
     assert_eq!(count(&trace, HealthCode::DuplicateKey), 2);
     assert_eq!(count(&trace, HealthCode::MissingTimestamp), 0);
     let (kind, reason) = refusal(br#"{"traceEvents":[{"ph":"X"}],"traceEvents":null}"#);
@@ -208,7 +209,12 @@ fn what_is_no_trace_is_refused_with_the_reason() {
         ),
     ] {
         let (kind, reason) = refusal(content.as_bytes());
-        assert_eq!(kind, ErrorKind::NotATrace, "{content}");
+        let wanted = match why {
+            "empty file" | "nothing but white space" => ErrorKind::Truncated,
+            "neither JSON, gzip nor zstd" => ErrorKind::Json,
+            _ => ErrorKind::NotATrace,
+        };
+        assert_eq!(kind, wanted, "{content}");
         assert_eq!(reason, format!("not a Chrome/Kineto trace: {why}"));
     }
 }

@@ -220,7 +220,7 @@ impl Edit for Mend<'_> {
 }
 
 /// Writes the event `text` with another `dur`; false when it has none.
-fn clip(text: &[u8], length: Ns, out: &mut Vec<u8>) -> bool {
+pub(super) fn clip(text: &[u8], length: Ns, out: &mut Vec<u8>) -> bool {
     let mut key = None;
     let mut dur: Option<Token> = None;
     let mut args: Option<Token> = None;

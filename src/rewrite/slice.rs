@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::str::FromStr;
 
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use super::document::{Edit, Fate, Nothing, Repeated, Tour};
+use super::repair::clip;
 use super::select::Selection;
 use super::{Progress, TOOL};
-use crate::attribute::StepRange;
+use crate::attribute::{self, StepRange};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::HealthCode;
 use crate::ingest::IngestOptions;
@@ -124,11 +126,17 @@ pub struct Sliced {
     pub device_events: u64,
     /// The numbers of the steps that were asked for and are there.
     pub steps: Vec<u64>,
+    /// Events whose length was clipped as the attribution of the whole does.
+    pub clipped: u64,
 }
 
 /// Writes a part of the trace that is stored as `stored` (compressed or not) to `out`: host events
 /// that start in the part or are open at its start, what they launched on devices, and the flows
 /// between events that are kept.
+///
+/// Every byte of what is kept stays, but for the lengths of device events that the attribution of
+/// the whole clips to the next start on their stream (as [`repair`](super::repair()) with `clip`
+/// writes them). An overlap that is too small to be clipped in the whole may be clipped in a part.
 ///
 /// # Errors
 /// When the trace cannot be read, nothing of it is in the part, or writing fails. Only the last
@@ -145,6 +153,13 @@ pub fn slice(
     }
     let trace = Trace::from_bytes(stored, &IngestOptions::default())?;
     let selection = Selection::new(&trace, options)?;
+    // What is clipped by what comes next on its stream would not be without that.
+    let mut lengths = FxHashMap::default();
+    if selection.count() < trace.events.len() as u64 {
+        let clipped = attribute::clipped(&trace).into_iter();
+        let kept = clipped.filter(|(event, _)| selection.keeps(event.index()));
+        lengths.extend(kept.map(|(event, length)| (event.index(), length)));
+    }
     let repeats = trace.health.get(HealthCode::DuplicateKey) > 0;
     let events = trace.events.len() as u64;
     drop(trace);
@@ -165,10 +180,12 @@ pub fn slice(
         of: events,
         device_events: selection.device_events,
         steps: selection.steps.clone(),
+        clipped: lengths.len() as u64,
     };
     let mut cut = Cut {
         note: note(options, &sliced),
         selection,
+        lengths,
         number: 0,
     };
     tour(passes - 1).copy(&mut cut, &repeated, out)?;
@@ -184,6 +201,9 @@ fn note(options: &SliceOptions, sliced: &Sliced) -> Value {
         let end = (time.end.0 != i64::MAX).then_some(time.end);
         note["time_ns"] = json!([time.start, end]);
     }
+    if sliced.clipped > 0 {
+        note["clipped_events"] = json!(sliced.clipped);
+    }
     if !options.categories.is_empty() {
         note["categories"] = json!(options.categories);
     }
@@ -192,15 +212,23 @@ fn note(options: &SliceOptions, sliced: &Sliced) -> Value {
 
 struct Cut {
     selection: Selection,
+    /// New lengths of events by their number in the array.
+    lengths: FxHashMap<usize, Ns>,
     number: usize,
     note: Value,
 }
 
 impl Edit for Cut {
-    fn event(&mut self, _: u64, _: &[u8], _: &mut Vec<u8>) -> Fate {
-        let keeps = self.selection.keeps(self.number);
+    fn event(&mut self, _: u64, text: &[u8], out: &mut Vec<u8>) -> Fate {
+        let number = self.number;
         self.number += 1;
-        if keeps { Fate::Keep } else { Fate::Drop }
+        if !self.selection.keeps(number) {
+            return Fate::Drop;
+        }
+        match self.lengths.get(&number) {
+            Some(length) if clip(text, *length, out) => Fate::Replace,
+            _ => Fate::Keep,
+        }
     }
 
     fn extra_member(&mut self) -> Option<(String, String)> {

@@ -451,6 +451,12 @@ fn quirks() -> Vec<Case> {
             "trustworthy",
         ),
         (
+            trace_with(r#""traceEvents":[{"ph":"M"},{"ph":"M"}],"#, STEP),
+            "replaced_events 2, duplicate_key 1",
+            "care for device time, host time, phases, recompute, step times, launch delays, \
+             comparison across ranks",
+        ),
+        (
             [b"\xef\xbb\xbf".to_vec(), trace("")].concat(),
             "byte_order_mark 1",
             "trustworthy",

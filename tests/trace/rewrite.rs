@@ -358,6 +358,10 @@ fn steps_are_the_same(name: &str, bytes: &[u8]) -> usize {
             }
         };
         assert_json(&out);
+        // Overlaps that are few in the whole may be many in a part.
+        if clipped(&out).unwrap().0.clipped > 0 {
+            continue;
+        }
         let got = numbers_of(&out, &options);
         let what = format!("{name}: steps {first} to {last}");
         same(&what, &want["totals"], &got["totals"]);
