@@ -44,6 +44,7 @@ fn pool(threads: usize) -> ThreadPool {
 
 fn attributed(paths: &[PathBuf]) -> Attribution {
     let request = Request {
+        salvage: None,
         paths,
         ingest: IngestOptions::default(),
         options: &AttributeOptions::default(),

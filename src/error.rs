@@ -84,6 +84,14 @@ impl Error {
         self.0.kind
     }
 
+    /// True when the content is a damaged trace, as far as one can tell.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ErrorKind::Json | ErrorKind::Truncated | ErrorKind::Gzip | ErrorKind::Zstd
+        )
+    }
+
     /// The file the failure is about.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()

@@ -72,6 +72,7 @@ health_codes! {
     FailedInput "failed_input" DataLoss "a file under a trace name could not be read and is not in the numbers";
     ForeignTrace "foreign_trace" Error "no event in the file is of the PyTorch profiler: there is nothing to attribute";
     EmptyCapture "empty_capture" DataLoss "the capture holds no operator, launch, annotation or device work: there is nothing to attribute";
+    Salvaged "salvaged" DataLoss "the file is damaged: what is whole in it was read, the rest is not in the numbers";
     LostRecords "lost_records" DataLoss "the profiler's own log says that device records were dropped or out of range";
     LaunchesWithoutWork "launches_without_work" DataLoss "kernel launches whose device work is not in the file: device time is missing from the numbers";
     UnlinkedDeviceWork "unlinked_device_work" DataLoss "device work whose launch is not in the file: counted as `unlinked`, in no phase";
@@ -274,6 +275,13 @@ impl Health {
             }
             ours.count = ours.count.saturating_add(theirs.count);
             ours.add_times(theirs);
+        }
+    }
+
+    /// Forgets byte offsets: they were those of content that nobody has.
+    pub(crate) fn forget_places(&mut self) {
+        for counter in self.counters.values_mut() {
+            counter.first = None;
         }
     }
 

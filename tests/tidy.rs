@@ -182,6 +182,9 @@ fn every_flag_is_in_the_readme() {
         &["--help"][..],
         &["attribute", "--help"],
         &["doctor", "--help"],
+        &["repair", "--help"],
+        &["slice", "--help"],
+        &["redact", "--help"],
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_tracekit"))
             .args(arguments)

@@ -8,9 +8,9 @@ benchmarks/results/MACHINE.md and removes the folder. Needs Python 3.9 or later 
 for the peers' packages, 12 GB of memory and, with the largest sizes, 6 GB of disk.
 
 How it measures: each command is a process of its own, all of a table take turns, and each waits until
-nothing else runs. A run beside which something else took processor time is marked, run again, and left
-out of the median when enough quiet ones are there. The results say how many were not quiet. Memory is
-watched in runs of its own.
+nothing else runs. A run beside which something else took processor time is run again, and left out of
+the median when enough quiet ones are there; the results say how many were not quiet. Memory is watched
+in runs of its own.
 """
 
 import argparse
@@ -89,14 +89,17 @@ def busy():
     return (user + nice + system + irq + softirq + steal) / TICK
 
 
-def wait_until_quiet(patience):
-    """Waits until nobody else runs, but not for ever."""
-    end = time.monotonic() + patience
+def wait_until_quiet(seconds):
+    """Waits until nobody else runs, at most so long; how long it was."""
+    start = time.monotonic()
     while True:
         before = busy()
         time.sleep(0.1)
-        if busy() - before <= 1.5 / TICK or time.monotonic() > end:
-            return
+        waited = time.monotonic() - start
+        if busy() - before <= 1.5 / TICK:
+            return 0.0
+        if waited > seconds:
+            return waited
 
 
 def once(command, environment):
@@ -168,25 +171,22 @@ class Bench:
             if wanted[one.name] > 3:
                 once(one.command, self.environment)
         kept = {one.name: [] for one in series}
+        patience = self.arguments.patience
 
-        def most(one):
-            """Short runs fit between what others do; long ones are not tried often."""
-            short = kept[one.name] and kept[one.name][0].wall < 1
-            return (4 if short else 2) * wanted[one.name]
+        def is_due(one):
+            runs = kept[one.name]
+            if sum(run.quiet for run in runs) >= wanted[one.name]:
+                return False
+            if patience <= 0:
+                return len(runs) < wanted[one.name]
+            # Short runs fit between what others do; long ones are not tried often.
+            often = 4 if runs and runs[0].wall < 1 else 2
+            return len(runs) < often * wanted[one.name]
 
-        tries = dict.fromkeys(wanted, 0)
-        while True:
-            due = [
-                one
-                for one in series
-                if sum(run.quiet for run in kept[one.name]) < wanted[one.name]
-                and tries[one.name] < most(one)
-            ]
-            if not due:
-                break
+        while due := [one for one in series if is_due(one)]:
             for one in due:
-                wait_until_quiet(self.arguments.patience)
-                tries[one.name] += 1
+                if patience > 0:
+                    patience -= wait_until_quiet(min(3, patience))
                 kept[one.name].append(once(one.command, self.environment))
         for one in series:
             quiet = [run for run in kept[one.name] if run.quiet]
@@ -670,7 +670,7 @@ def parse_arguments():
     parser.add_argument("--sections", default=",".join(SECTIONS), help="which tables [%(default)s]")
     parser.add_argument("--runs", type=int, default=9, help="runs of fast commands [%(default)s]")
     parser.add_argument("--slow-runs", type=int, default=2, help="runs of the slow peers [%(default)s]")
-    parser.add_argument("--patience", type=float, default=20, help="seconds to wait for quiet [%(default)s]")
+    parser.add_argument("--patience", type=float, default=300, help="seconds a table may wait in vain for quiet [%(default)s]")
     parser.add_argument("--venv", help="an environment that has the peers, or where to make it")
     parser.add_argument("--out", help="where to write [benchmarks/results/MACHINE.md]")
     return parser.parse_args()

@@ -12,7 +12,8 @@ use super::collective::{self, Member};
 use super::file::{FileAttribution, MAX_DURATIONS, attribute_file, too_long};
 use super::options::AttributeOptions;
 use super::result::{
-    Attribution, InputRecord, RankResult, RunResult, SCHEMA_VERSION, SkippedInput, Tool,
+    Attribution, InputRecord, LostContent, RankResult, RunResult, SCHEMA_VERSION, SkippedInput,
+    Tool,
 };
 use super::run::{is_called, rank_of_path, run_folder, run_name, window_of_path};
 use super::summary;
@@ -37,6 +38,43 @@ pub struct Request<'a> {
     pub expect: Vec<String>,
     /// Compute the SHA-256 of each input.
     pub hash_inputs: bool,
+    /// What makes a whole trace out of a damaged one; damaged files are refused without.
+    pub salvage: Option<Salvage>,
+}
+
+/// Makes content that can be read out of the stored bytes of a damaged file.
+pub type Salvage = fn(&[u8]) -> Result<Salvaged>;
+
+/// What is whole in a damaged file.
+#[derive(Debug, Clone, Default)]
+pub struct Salvaged {
+    /// A whole document with the events that are whole.
+    pub content: Vec<u8>,
+    /// How many events it has.
+    pub events: u64,
+    /// What was left out: ranges of bytes of the damaged content, the first ones.
+    pub ranges: Vec<(u64, u64)>,
+    /// How many bytes were left out in all ranges.
+    pub bytes: u64,
+    /// Where and how compressed data is damaged, behind which nothing could be read.
+    pub damage: Option<String>,
+}
+
+impl Salvaged {
+    /// What the record of the input says about it. The number of events is estimated from the
+    /// mean length of those that are whole.
+    fn lost(&self) -> LostContent {
+        let mean = (self.content.len() as u64)
+            .checked_div(self.events)
+            .unwrap_or(0)
+            .max(1);
+        LostContent {
+            ranges: self.ranges.clone(),
+            bytes: self.bytes,
+            events_estimated: self.bytes.div_ceil(mean),
+            damage: self.damage.clone(),
+        }
+    }
 }
 
 /// How far an attribution is.
@@ -184,9 +222,28 @@ pub(crate) struct File {
 fn read_file(input: &Input, request: &Request<'_>) -> Result<File> {
     let source = Source::open(&input.path, &request.ingest)?;
     let read = || {
-        let trace = Trace::from_bytes(source.bytes(), &request.ingest)
-            .map_err(|error| error.in_file(&input.path))?;
-        attributed(input, &trace, request)
+        let located = |error: Error| error.in_file(&input.path);
+        match (
+            Trace::from_bytes(source.bytes(), &request.ingest),
+            request.salvage,
+        ) {
+            (Ok(trace), _) => attributed(input, &trace, request),
+            (Err(error), Some(salvage)) if error.is_damage() => {
+                let salvaged = salvage(source.bytes()).map_err(located)?;
+                let mut trace =
+                    Trace::from_bytes(&salvaged.content, &request.ingest).map_err(located)?;
+                trace.bytes = source.bytes().len() as u64;
+                trace.health.forget_places();
+                trace
+                    .health
+                    .add(HealthCode::Salvaged, 1, Some(error.reason()));
+                let mut file = attributed(input, &trace, request)?;
+                file.record.partial = true;
+                file.record.lost = Some(salvaged.lost());
+                Ok(file)
+            }
+            (Err(error), _) => Err(located(error)),
+        }
     };
     let (file, sha256) = rayon::join(read, || request.hash_inputs.then(|| hash(source.bytes())));
     let mut file = file?;
@@ -218,6 +275,7 @@ pub(crate) fn attributed(input: &Input, trace: &Trace, request: &Request<'_>) ->
         device_names,
         compressed: trace.compressed,
         partial: false,
+        lost: None,
     };
     let several = request.paths.len() > 1;
     let folder = run_folder(&input.path, root);

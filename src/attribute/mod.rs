@@ -45,13 +45,13 @@ pub use file::{HostOperation, host_operations};
 pub(crate) use folder::{
     File as AttributedFile, attributed, check_ranks, nothing_readable, put_in_order,
 };
-pub use folder::{ProgressEvent, Request, attribute_paths};
+pub use folder::{ProgressEvent, Request, Salvage, Salvaged, attribute_paths};
 pub use options::{AttributeOptions, RecomputeEvidence, StepRange};
 pub use phase::Phase;
 pub use result::{
     Attribution, Coverage, DeviceResult, DeviceStep, EvidenceShare, HostPhase, HostResult,
-    HostStep, HostStepPhase, Imbalance, InputRecord, LinkedBy, RankResult, Recompute, RunResult,
-    SCHEMA_VERSION, SkippedInput, StepTime, Tool, TopKernel, WeakRecompute,
+    HostStep, HostStepPhase, Imbalance, InputRecord, LinkedBy, LostContent, RankResult, Recompute,
+    RunResult, SCHEMA_VERSION, SkippedInput, StepTime, Tool, TopKernel, WeakRecompute,
 };
 pub use table::{Bucket, Cell, OtherKind, Table, Timeline};
 

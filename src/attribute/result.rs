@@ -71,6 +71,22 @@ pub struct InputRecord {
     pub compressed: bool,
     /// True when parts of a damaged file were left out.
     pub partial: bool,
+    /// What was left out of a damaged file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostContent>,
+}
+
+/// What could not be read of a damaged file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LostContent {
+    /// Ranges of bytes of the content, from an offset to the one behind the last; the first ones.
+    pub ranges: Vec<(u64, u64)>,
+    /// How many bytes there are in all ranges.
+    pub bytes: u64,
+    /// About how many events that is, by the mean length of those that were read.
+    pub events_estimated: u64,
+    /// Where and how compressed data is damaged; what was behind is not counted here.
+    pub damage: Option<String>,
 }
 
 /// A file of a folder that was not read.

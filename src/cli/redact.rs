@@ -44,8 +44,10 @@ pub(super) struct Args {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Args) -> Result<Exit> {
-    let mut options = RedactOptions::default();
-    options.keep_names = args.keep_names;
+    let mut options = RedactOptions {
+        keep_names: args.keep_names,
+        ..RedactOptions::default()
+    };
     if let Some(map) = &args.map {
         if args.files.is_used(map) {
             let message = "is the input or the output, not a map";
@@ -72,10 +74,13 @@ fn summary(redacted: &Redacted) -> String {
     let mut parts: Vec<String> = redacted
         .replaced
         .iter()
-        .map(|(subject, originals, strings)| format!("{originals} {subject} in {strings} strings"))
+        .map(|(subject, strings)| format!("{subject} in {strings} strings"))
         .collect();
     if redacted.removed > 0 {
-        parts.push(format!("{} values of environments", redacted.removed));
+        parts.push(format!(
+            "{} values of environments removed",
+            redacted.removed
+        ));
     }
     if parts.is_empty() {
         return format!("{} events, nothing to replace", redacted.events);

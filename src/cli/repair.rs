@@ -41,9 +41,10 @@ pub(super) struct Args {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Args) -> Result<Exit> {
-    let mut options = RepairOptions::default();
-    options.clip = args.clip;
-    options.salvage = args.salvage;
+    let options = RepairOptions {
+        clip: args.clip,
+        salvage: args.salvage,
+    };
     let repaired = args
         .files
         .rewrite(|stored, out, progress| repair(stored, out, &options, progress))?;

@@ -1,5 +1,7 @@
 //! `tracekit slice`: a part of a trace.
 
+use std::fmt::Write as _;
+
 use super::attribute::step_range;
 use super::exit::Exit;
 use super::rewrite::{EXIT_CODES, FileArgs};
@@ -55,10 +57,11 @@ pub(super) struct Args {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Args) -> Result<Exit> {
-    let mut options = SliceOptions::default();
-    options.steps = args.steps;
-    options.time = args.time;
-    options.categories.clone_from(&args.categories);
+    let options = SliceOptions {
+        steps: args.steps,
+        time: args.time,
+        categories: args.categories.clone(),
+    };
     let sliced = args
         .files
         .rewrite(|stored, out, progress| slice(stored, out, &options, progress))?;
@@ -67,7 +70,8 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         sliced.events, sliced.of, sliced.device_events
     );
     if let (Some(first), Some(last)) = (sliced.steps.first(), sliced.steps.last()) {
-        line.push_str(&format!("; steps {first} to {last}"));
+        // Writing to a string cannot fail.
+        let _ = write!(line, "; steps {first} to {last}");
     }
     args.files.say(&line);
     Ok(Exit::Done)

@@ -280,6 +280,11 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "None: the values are not used.",
             "Nothing; other JSON readers refuse the file.",
         ],
+        HealthCode::Salvaged => [
+            "The file is cut off or is no JSON somewhere, and --salvage was given: reading went on at the next whole event.",
+            "Events in the ranges of bytes that were skipped are in no number; steps there are cut.",
+            "Record the trace again, or look at the ranges named before trusting a number.",
+        ],
         HealthCode::ReplacedEvents => [
             "The document has the key traceEvents more than once, with events under an earlier one.",
             "The events of the last array count; those of the others are in no number.",

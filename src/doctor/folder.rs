@@ -17,7 +17,7 @@ use crate::attribute::{
     AttributeOptions, AttributedFile, ProgressEvent, Request, SkippedInput, Tool, attributed,
     check_ranks, nothing_readable, put_in_order,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::health::{Health, HealthCode, HealthEntry};
 use crate::ingest::{Discovered, IngestOptions, Input, Source, discover, is_trace_name};
 use crate::model::Trace;
@@ -58,6 +58,7 @@ pub fn diagnose_paths(
         ranks: Vec::new(),
         expect: Vec::new(),
         hash_inputs: false,
+        salvage: None,
     };
     let read: Vec<Result<Read>> = inputs
         .par_iter()
@@ -154,14 +155,13 @@ fn read(input: &Input, request: &Request<'_>) -> Result<Read> {
         Err(error) => error,
     };
     let head = kind::head_of(source.bytes());
-    let damaged = !matches!(error.kind(), ErrorKind::NotATrace | ErrorKind::Io);
-    if damaged && (is_trace_name(&input.path) || kind::is_like_a_trace(&head)) {
+    if error.is_damage() && (is_trace_name(&input.path) || kind::is_like_a_trace(&head)) {
         return Ok(Read::Damaged(error));
     }
     let kind = kind::kind_of(&head);
     let reason = match kind {
-        Some(kind) => format!("{}: {}", error.reason(), kind.text),
-        None => error.reason(),
+        Some(kind) if !kind.text.is_empty() => format!("{}: {}", error.reason(), kind.text),
+        _ => error.reason(),
     };
     if input.root.is_none() {
         return Err(Error::new(error.kind(), reason).in_file(&input.path));

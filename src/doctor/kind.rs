@@ -10,7 +10,7 @@ const HEAD: u64 = 64 << 10;
 pub(super) struct Kind {
     /// Stable name, as in JSON.
     pub(super) name: &'static str,
-    /// In words, and what to do about it.
+    /// In words, and what to do about it; empty when there is nothing to add to the reason.
     pub(super) text: &'static str,
 }
 
@@ -126,7 +126,7 @@ pub(super) fn kind_of(head: &[u8]) -> Option<Kind> {
             .map(|(_, kind)| *kind);
         return known.or(Some(Kind {
             name: "json",
-            text: "some other JSON document",
+            text: "",
         }));
     }
     // One of the starts is a line end, too.
@@ -140,7 +140,7 @@ pub(super) fn kind_of(head: &[u8]) -> Option<Kind> {
 /// True for the start of a file that is or was meant to be a trace.
 pub(super) fn is_like_a_trace(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
-    has(b"\"traceEvents\"") || (has(b"\"ph\"") && has(b"\"ts\""))
+    has(b"\"traceEvents\"") || has(b"\"deviceProperties\"") || (has(b"\"ph\"") && has(b"\"ts\""))
 }
 
 #[cfg(test)]

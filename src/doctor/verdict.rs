@@ -111,7 +111,7 @@ pub(super) fn weigh(
             }
             (Impact::Care, WORK)
         }
-        HealthCode::ReplacedEvents => (Impact::Care, &Use::ALL),
+        HealthCode::Salvaged | HealthCode::ReplacedEvents => (Impact::Care, &Use::ALL),
         HealthCode::LaunchesWithoutWork | HealthCode::ZeroTimestamp => (missing, WORK),
         HealthCode::CaptureOnly => (in_mind, WORK),
         HealthCode::UnlinkedDeviceWork | HealthCode::AmbiguousLaunch => (missing, PLACES),

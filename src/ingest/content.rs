@@ -186,8 +186,11 @@ impl<'a> Content<'a> {
         if self.buffer.len() - self.len < BLOCK / 2 {
             self.buffer.resize((2 * self.len).max(BLOCK), 0);
         }
+        // What is inflated together with damage is lost with it.
+        let most = if self.lenient { LOOK } else { BLOCK };
         while self.len < self.buffer.len() {
-            match inflater.read(&mut self.buffer[self.len..]) {
+            let end = self.buffer.len().min(self.len + most);
+            match inflater.read(&mut self.buffer[self.len..end]) {
                 Ok(0) => self.last = true,
                 Ok(read) => {
                     self.len += read;
@@ -248,7 +251,10 @@ impl<'a> Content<'a> {
 
     /// Passes the value that starts here.
     pub(crate) fn value(&mut self) -> std::result::Result<Piece, Trouble> {
-        self.piece(|scanner| scanner.skip())
+        self.piece(|scanner| {
+            scanner.skip()?;
+            Ok(())
+        })
     }
 
     /// Passes the value that starts here, if it is an event: an object with a `ph`.

@@ -247,17 +247,14 @@ pub(super) fn clip(text: &[u8], length: Ns, out: &mut Vec<u8>) -> bool {
     let length = format!("{quotes}{length}{quotes}");
     let raw = format!("\"{RAW}\": {}", String::from_utf8_lossy(written));
     let mut inserts = vec![(dur.start, dur.end, length)];
-    match args.filter(|args| text[args.start] == b'{') {
-        Some(args) => {
-            let mut inside = Tokens::new(&text[args.start..]);
-            let is_empty = inside.nth(1).is_none_or(|next| next.kind == Kind::Close);
-            let comma = if is_empty { "" } else { ", " };
-            inserts.push((args.end, args.end, format!("{raw}{comma}")));
-        }
-        None => {
-            let end = text.len() - 1;
-            inserts.push((end, end, format!(", \"args\": {{{raw}}}")));
-        }
+    if let Some(args) = args.filter(|args| text[args.start] == b'{') {
+        let mut inside = Tokens::new(&text[args.start..]);
+        let is_empty = inside.nth(1).is_none_or(|next| next.kind == Kind::Close);
+        let comma = if is_empty { "" } else { ", " };
+        inserts.push((args.end, args.end, format!("{raw}{comma}")));
+    } else {
+        let end = text.len() - 1;
+        inserts.push((end, end, format!(", \"args\": {{{raw}}}")));
     }
     inserts.sort_unstable();
     let mut at = 0;

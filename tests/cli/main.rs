@@ -7,6 +7,8 @@ mod doctor;
 mod exit;
 mod flags;
 mod output;
+mod rewrite;
+mod salvage;
 #[path = "../support/snapshot.rs"]
 mod snapshot;
 

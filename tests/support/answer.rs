@@ -13,6 +13,7 @@ fn ask(
     options: &AttributeOptions,
 ) -> tracekit::Result<Attribution> {
     let request = Request {
+        salvage: None,
         paths: &[path.to_owned()],
         ingest,
         options,

@@ -13,6 +13,7 @@ mod hostile;
 mod laws;
 mod phases;
 mod recompute;
+mod redact;
 mod replicate;
 mod rewrite;
 mod samples;

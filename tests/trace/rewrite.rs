@@ -1,7 +1,7 @@
 //! Traces written again: the result is JSON, says the same, and does not change when it is rewritten
 //! once more.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
@@ -19,7 +19,7 @@ use crate::support::builder::{Layout, build, plans};
 use crate::support::seeded::Seeded;
 use crate::support::{content, files_under, gzip, package, zstd};
 
-type Written<T> = Result<(T, Vec<u8>), Error>;
+pub(crate) type Written<T> = Result<(T, Vec<u8>), Error>;
 
 fn repaired_with(stored: &[u8], options: &RepairOptions) -> Written<Repaired> {
     let mut out = Vec::new();
@@ -61,13 +61,13 @@ fn steps(first: u64, last: u64) -> SliceOptions {
     options
 }
 
-fn redacted(stored: &[u8]) -> Written<Redacted> {
+pub(crate) fn redacted(stored: &[u8]) -> Written<Redacted> {
     let mut out = Vec::new();
     let done = redact(stored, &mut out, &RedactOptions::default(), &|_, _| {})?;
     Ok((done, out))
 }
 
-fn assert_json(text: &[u8]) {
+pub(crate) fn assert_json(text: &[u8]) {
     let read = serde_json::from_slice::<IgnoredAny>(text);
     let read = read.map(drop).map_err(|error| error.to_string());
     assert_eq!(read, Ok(()), "{}", String::from_utf8_lossy(text));
@@ -85,11 +85,11 @@ fn numbers_of(stored_bytes: &[u8], options: &AttributeOptions) -> Value {
     answer
 }
 
-fn numbers(stored_bytes: &[u8]) -> Value {
+pub(crate) fn numbers(stored_bytes: &[u8]) -> Value {
     numbers_of(stored_bytes, &AttributeOptions::default())
 }
 
-fn same(what: &str, want: &Value, got: &Value) {
+pub(crate) fn same(what: &str, want: &Value, got: &Value) {
     let found = differences(want, got);
     assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
 }
@@ -112,7 +112,7 @@ fn fixtures() -> Vec<PathBuf> {
 }
 
 /// The fixtures that can be read.
-fn readable() -> Vec<(PathBuf, Vec<u8>)> {
+pub(crate) fn readable() -> Vec<(PathBuf, Vec<u8>)> {
     fixtures()
         .into_iter()
         .map(|path| {
@@ -123,12 +123,8 @@ fn readable() -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-fn golden(case: &str) -> Vec<u8> {
+pub(crate) fn golden(case: &str) -> Vec<u8> {
     content(&package("fixtures/golden").join(case).join("trace.json"))
-}
-
-fn deep(path: &Path) -> bool {
-    path.ends_with("deep.json")
 }
 
 #[test]
@@ -193,7 +189,13 @@ fn whatever_is_left_of_a_broken_file_is_a_trace() {
         let bytes = std::fs::read(&path).unwrap();
         let name = path.display().to_string();
         match salvaged(&bytes) {
-            Err(error) => assert_eq!(error.kind(), ErrorKind::NotATrace, "{name}: {error}"),
+            Err(error) => {
+                let reason = error.reason();
+                assert!(
+                    reason.starts_with("not a Chrome/Kineto trace"),
+                    "{name}: {error}"
+                );
+            }
             Ok((done, out)) => {
                 assert_json(&out);
                 let trace = Trace::from_bytes(&out, &IngestOptions::default()).expect(&name);
@@ -494,138 +496,6 @@ fn a_slice_has_the_flows_and_names_of_its_events() {
 }
 
 #[test]
-fn a_redacted_trace_says_the_same() {
-    for (path, bytes) in readable() {
-        let name = path.display().to_string();
-        let (_, out) = redacted(&bytes).expect(&name);
-        assert_json(&out);
-        same(&name, &numbers(&bytes), &numbers(&out));
-        if !deep(&path) {
-            let (_, twice) = redacted(&out).expect(&name);
-            assert_eq!(
-                String::from_utf8_lossy(&twice),
-                String::from_utf8_lossy(&out),
-                "{name} changes again"
-            );
-        }
-    }
-}
-
-#[test]
-fn evidence_by_stack_survives_redaction() {
-    for case in ["checkpoint-stack", "checkpoint-stack-nested"] {
-        let text = String::from_utf8(golden(case)).unwrap();
-        let installed = "/home/alice/.venv/lib/python3.11/site-packages/torch/utils/checkpoint.py";
-        let text = text.replace("torch/utils/checkpoint.py", installed);
-        let (_, out) = redacted(text.as_bytes()).unwrap();
-        same(case, &numbers(text.as_bytes()), &numbers(&out));
-        assert_ne!(
-            numbers(&out)["recompute"]["by_evidence"]["stack"],
-            Value::Null,
-            "{case}"
-        );
-        assert!(!String::from_utf8(out).unwrap().contains("alice"), "{case}");
-    }
-}
-
-#[test]
-fn nothing_secret_is_left() {
-    let secrets = [
-        "alice",
-        "gpu-box-7",
-        "hf_abcdefghijklmnopqrstuvwxyzABCDEF12",
-        "hunter2",
-        "wd-0123456789abcdef",
-        "10.1.2.3",
-        "a.b@example.org",
-        "acme",
-        "S3cret",
-        "corp.example",
-    ];
-    let text = r#"{
-        "schemaVersion": 1,
-        "username": "alice",
-        "host_name": "gpu-box-7.corp.example",
-        "job": {"env": {"HOME": "/home/alice", "HF_TOKEN": "hf_abcdefghijklmnopqrstuvwxyzABCDEF12", "X": 1,
-                        "NCCL_DEBUG": "INFO", "CUDA_HOME": "/opt/acme/cuda", "LIST": ["acme=1"]}},
-        "variables": ["PATH=/opt/acme/bin", "HOME=/home/alice", "USER=alice", "OTHER=S3cret"],
-        "dump": "PATH=/opt/acme/bin\nHOME=/home/alice\nSHELL=S3cret",
-        "config": {"db": {"password": "hunter2"}, "wandb_api_key": "wd-0123456789abcdef", "lr": 0.1},
-        "command": "python /srv/acme/train.py --token=wd-0123456789abcdef --mail a.b@example.org",
-        "master": "tcp://10.1.2.3:29500 and 10.1.2.3",
-        "traceEvents": [
-            {"ph":"M","name":"process_name","pid":1,"args":{"name":"python alice@gpu-box-7"}},
-            {"ph":"X","cat":"python_function","name":"/home/alice/acme model/train.py(12): main","pid":1,"tid":1,"ts":1,"dur":9},
-            {"ph":"X","cat":"python_function","name":"\/home\/alice\/x.py(1): f","pid":1,"tid":1,"ts":1,"dur":9},
-            {"ph":"X","cat":"user_annotation","name":"run of alice on \u0067pu-box-7","pid":1,"tid":1,"ts":1,"dur":9},
-            {"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":1,"ts":2,"dur":1,
-             "args":{"Call stack":"/srv/acme/a.py(1): f;/home/alice/b.py(2): g","password":"hunter2","Input Dims":[[1]]}},
-            {"ph":"X","cat":"kernel","name":"void add<float, 4>(float*)","pid":0,"tid":7,"ts":3,"dur":1}
-        ],
-        "traceName": "./log/gpu-box-7_4711.1700000000.pt.trace.json"
-    }"#;
-    let (done, out) = redacted(text.as_bytes()).unwrap();
-    assert_json(&out);
-    let out = String::from_utf8(out).unwrap();
-    for secret in secrets {
-        assert!(!out.contains(secret), "{secret} is left in {out}");
-    }
-    for kept in [
-        "\"NCCL_DEBUG\": \"INFO\"",
-        "aten::add",
-        "void add<float, 4>(float*)",
-        "\"lr\": 0.1",
-        "[[1]]",
-        ".py(12): main",
-        "\"LIST\": [\"[removed]\"]",
-        "\"OTHER=[removed]\"",
-    ] {
-        assert!(out.contains(kept), "{kept} is gone from {out}");
-    }
-    assert!(done.removed >= 7, "{}", done.removed);
-    let map = done.pseudonyms.to_json();
-    assert!(
-        map.contains("alice") && !map.contains("hunter2") && !map.contains("hf_abc"),
-        "{map}"
-    );
-
-    let mut options = RedactOptions::default();
-    options.keep_names = true;
-    let mut kept = Vec::new();
-    redact(text.as_bytes(), &mut kept, &options, &|_, _| {}).unwrap();
-    let kept = String::from_utf8(kept).unwrap();
-    assert!(
-        kept.contains("/home/alice/acme model/train.py(12): main"),
-        "{kept}"
-    );
-    assert!(
-        !kept.contains("hunter2") && !kept.contains("/srv/acme"),
-        "{kept}"
-    );
-}
-
-#[test]
-fn one_map_gives_one_replacement_across_files() {
-    let file = |name: &str| {
-        format!(r#"[{{"ph":"X","name":"{name}","ts":1,"dur":1,"cat":"user_annotation"}}]"#)
-    };
-    let mut options = RedactOptions::default();
-    let mut write = |text: String| {
-        let mut out = Vec::new();
-        let done = redact(text.as_bytes(), &mut out, &options, &|_, _| {}).unwrap();
-        options.pseudonyms = done.pseudonyms;
-        String::from_utf8(out).unwrap()
-    };
-    assert_eq!(write(file("/a/b and /c/d")), file("[path-1] and [path-2]"));
-    assert_eq!(
-        write(file("/c/d or /home/bob/e")),
-        file("[path-2] or [path-3]")
-    );
-    // Who is known from one file is found in others.
-    assert_eq!(write(file("x /a/b")), file("x [path-1]"));
-}
-
-#[test]
 fn compressed_content_of_many_blocks_gives_the_same_bytes() {
     let mut text = b"\xef\xbb\xbf{\"note\":\"a\x01b\",\"x\":1,\"traceEvents\":[".to_vec();
     let padding = "z".repeat(500);
@@ -718,7 +588,7 @@ proptest! {
     fn what_is_left_of_a_damaged_trace_is_a_trace(plan in plans(), seed in any::<u64>()) {
         let mut bytes = build(&plan).write(Layout::OneLine);
         let mut random = Seeded::new(seed);
-        for _ in 0..1 + random.below(6) {
+        for _ in 0..=random.below(6) {
             let at = random.index(bytes.len());
             match random.below(4) {
                 0 => bytes[at] = b"\"{}[],:\\x\x01\xff"[random.index(11)],

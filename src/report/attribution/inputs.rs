@@ -1,6 +1,7 @@
 //! What a report is about: the files read, and the options that change the numbers.
 
 use super::super::document::Note;
+use super::super::number::count;
 use super::label::{self, counted};
 use crate::attribute::Attribution;
 
@@ -42,6 +43,28 @@ pub(super) fn notes(attribution: &Attribution, verbose: bool) -> Vec<Note> {
     }
     parts.extend(names.into_iter().map(str::to_owned));
     let mut notes = vec![Note::new("input", parts.join(", "))];
+    notes.extend(inputs.iter().filter_map(|input| {
+        let lost = input.lost.as_ref()?;
+        let ranges = lost
+            .ranges
+            .iter()
+            .take(3)
+            .map(|(from, to)| format!("{from}..{to}"));
+        let named: Vec<String> = ranges.collect();
+        let more = if lost.ranges.len() > 3 { ", …" } else { "" };
+        let damage = lost
+            .damage
+            .as_ref()
+            .map_or_else(String::new, |damage| format!("; {damage}"));
+        let text = format!(
+            "{}: {} bytes skipped ({}{more}), about {}{damage}",
+            input.path,
+            count(lost.bytes),
+            named.join(", "),
+            counted(lost.events_estimated, "event"),
+        );
+        Some(Note::new("partial", text))
+    }));
     let options = options(attribution);
     if !options.is_empty() {
         notes.push(Note::new("options", options.join(", ")));

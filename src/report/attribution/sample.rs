@@ -237,6 +237,7 @@ fn input(rank: i64) -> InputRecord {
         device_names: vec!["GPU".to_owned()],
         compressed: false,
         partial: false,
+        lost: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::ingest::decode_into;
-use crate::rewrite::json::{Kind, Token, inner};
+use crate::rewrite::json::{Kind, Tokens, inner};
 
 /// What a key says about its value.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
@@ -25,6 +25,8 @@ pub(super) struct KeyFacts {
     pub(super) tuning: bool,
     /// `name`.
     pub(super) is_name: bool,
+    /// `cat` or `ph`: what kind of event it is.
+    pub(super) is_kind: bool,
     /// Short and of letters only: there is nothing to replace in the key itself.
     pub(super) is_plain: bool,
 }
@@ -188,6 +190,7 @@ impl KeyFacts {
             version: last == "version",
             tuning: tunes && !password && !token,
             is_name: key == "name",
+            is_kind: matches!(key, "cat" | "ph"),
             is_plain: key.len() < 24
                 && key
                     .bytes()
@@ -238,15 +241,16 @@ pub(super) fn is_common(name: &str) -> bool {
 /// How many common variables make a dump of the environment.
 pub(super) const DUMP: usize = 3;
 
-/// The places of the opening brackets of environment dumps, whatever their keys are called: objects
-/// with some of the common variables as keys, and arrays with `NAME=value` strings of them.
-pub(super) fn environments(text: &[u8], tokens: &[Token]) -> FxHashSet<usize> {
+/// Where the opening brackets of environment dumps are, whatever their keys are called: objects
+/// with some of the common variables as keys, and arrays with `NAME=value` strings of them. Brackets
+/// from the depth `deepest` on are passed over.
+pub(super) fn environments(text: &[u8], deepest: usize) -> FxHashSet<usize> {
     let mut dumps = FxHashSet::default();
     let mut open: Vec<(usize, usize)> = Vec::new();
     let mut decoded = String::new();
-    for (place, token) in tokens.iter().enumerate() {
+    for token in Tokens::new(text).filter(|token| token.depth < deepest) {
         match token.kind {
-            Kind::Open => open.push((place, 0)),
+            Kind::Open => open.push((token.start, 0)),
             Kind::Close => {
                 open.pop();
             }
@@ -255,7 +259,7 @@ pub(super) fn environments(text: &[u8], tokens: &[Token]) -> FxHashSet<usize> {
                 let Some((bracket, count)) = open.last_mut() else {
                     continue;
                 };
-                let raw = inner(text, *token);
+                let raw = inner(text, token);
                 if raw.len() > 1 << 16 {
                     continue;
                 }

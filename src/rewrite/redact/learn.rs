@@ -3,8 +3,8 @@
 use regex::bytes::Regex;
 
 use super::key::KeyFacts;
+use super::pattern::{is_identity, pattern_in_bytes};
 use super::pseudonym::{Pseudonyms, Subject};
-use super::text::{is_identity, pattern_in_bytes};
 use crate::ingest::decode_into;
 use crate::rewrite::document::{Edit, Fate};
 use crate::rewrite::json::{Kind, Tokens, inner};
@@ -32,7 +32,7 @@ impl Learn {
         Self {
             users: known(Subject::User),
             hosts: known(Subject::Host),
-            home: pattern_in_bytes(r#"[/\\](?:home|Users)[/\\]{1,4}([A-Za-z0-9][A-Za-z0-9._-]*)"#),
+            home: pattern_in_bytes(r"[/\\](?:home|Users)[/\\]{1,4}([A-Za-z0-9][A-Za-z0-9._-]*)"),
             // `{host}_{pid}.{time}.pt.trace.json`, as PyTorch calls files.
             trace_name: pattern_in_bytes(
                 r"([A-Za-z0-9][A-Za-z0-9.-]*)_\d+\.(?:\d+\.)?pt\.trace\.json",

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! learn      who and where: users and hosts that metadata or home folders name   (key)
-//! text       a string without tokens, paths, addresses, users and hosts          (path)
+//! text       a string without tokens, paths, addresses, users and hosts    (pattern, path)
 //! pseudonym  the same replacement for the same original
 //! ```
 //! What is replaced becomes `[path-1]`, `[token-2]` and so on. The names of kernels and operators
@@ -17,6 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 mod key;
 mod learn;
 mod path;
+mod pattern;
 mod pseudonym;
 mod text;
 
@@ -49,9 +50,8 @@ pub struct RedactOptions {
 pub struct Redacted {
     /// How many events the trace has.
     pub events: u64,
-    /// How many different originals of each kind there are (`token`, `user`, `host`, `path`, …), and
-    /// how many strings something of the kind was replaced in.
-    pub replaced: Vec<(&'static str, u64, u64)>,
+    /// In how many strings something was replaced, by kind: `token`, `user`, `host`, `path`, ….
+    pub replaced: Vec<(&'static str, u64)>,
     /// Values of environment dumps that were removed.
     pub removed: u64,
     /// What was replaced in this file and those before, and by what.
@@ -89,24 +89,17 @@ pub fn redact(
         seen: Default::default(),
         seen_bytes: 0,
         removed: 0,
-        tokens: Vec::new(),
         decoded: String::new(),
         changes: Vec::new(),
     };
     tour(1).copy(&mut clean, &found.repeated, out)?;
     let (pseudonyms, strings) = clean.rules.finish();
+    let strings = Subject::ALL.map(|subject| (subject.as_str(), strings[subject as usize]));
     Ok(Redacted {
         events: found.events,
-        replaced: Subject::ALL
-            .iter()
-            .map(|subject| {
-                (
-                    subject.as_str(),
-                    pseudonyms.count(*subject),
-                    strings[*subject as usize],
-                )
-            })
-            .filter(|(_, _, strings)| *strings > 0)
+        replaced: strings
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
             .collect(),
         removed: clean.removed,
         pseudonyms,
@@ -128,47 +121,51 @@ struct Clean {
     seen: [FxHashMap<Box<[u8]>, Remembered>; Context::COUNT],
     seen_bytes: usize,
     removed: u64,
-    tokens: Vec<Token>,
     decoded: String,
     changes: Vec<(Range<usize>, Vec<u8>)>,
 }
 
 /// An open bracket.
+#[derive(Clone, Copy)]
 struct Level {
+    /// The key whose value the bracket opens.
+    parent: KeyFacts,
     /// The key whose value is here.
     key: KeyFacts,
+    /// The string before was an option of a command, which says what its value is.
+    option: KeyFacts,
     /// Inside a dump of the environment.
     environment: bool,
     /// Directly inside one that is a list of `NAME=value`.
     assignments: bool,
 }
 
+/// Brackets deeper than this are like the one around them: a file may have as many as it has bytes.
+const DEEPEST: usize = 1000;
+
 impl Edit for Clean {
     fn event(&mut self, _: u64, text: &[u8], out: &mut Vec<u8>) -> Fate {
-        let mut tokens = std::mem::take(&mut self.tokens);
-        tokens.clear();
-        tokens.extend(Tokens::new(text));
-        let name = self.context_of_name(text, &tokens);
-        self.walk(text, &tokens, KeyFacts::default(), Some(name));
-        self.tokens = tokens;
+        let name = self.context_of_name(text);
+        self.walk(text, KeyFacts::default(), Some(name));
         self.write(text, out)
     }
 
     fn member(&mut self, key: &str, text: &[u8], out: &mut Vec<u8>) -> Fate {
-        let tokens: Vec<Token> = Tokens::new(text).collect();
-        self.walk(text, &tokens, KeyFacts::of(key), None);
+        self.walk(text, KeyFacts::of(key), None);
         self.write(text, out)
     }
 }
 
 impl Clean {
     /// What kind of name an event has.
-    fn context_of_name(&self, text: &[u8], tokens: &[Token]) -> Context {
+    fn context_of_name(&self, text: &[u8]) -> Context {
         let mut category = None;
-        for pair in tokens.windows(2).filter(|pair| pair[0].depth == 1) {
-            if pair[0].kind == Kind::Key && pair[1].kind == Kind::Text && says(text, pair[0], "cat")
-            {
-                category = Some(pair[1]);
+        let mut is_category = false;
+        for token in Tokens::new(text).filter(|token| token.depth == 1) {
+            match token.kind {
+                Kind::Key => is_category = says(text, token, "cat"),
+                Kind::Text if is_category => category = Some(token),
+                _ => {}
             }
         }
         let activity = category.map_or(ActivityType::Missing, |category| {
@@ -193,60 +190,73 @@ impl Clean {
 
     /// Finds what changes in the value `text` of a top-level key with these `facts`, or in an event
     /// whose name is of the kind `name`.
-    fn walk(&mut self, text: &[u8], tokens: &[Token], facts: KeyFacts, name: Option<Context>) {
+    fn walk(&mut self, text: &[u8], facts: KeyFacts, name: Option<Context>) {
         self.changes.clear();
         let is_metadata = name.is_none();
         let dumps = if is_metadata {
-            key::environments(text, tokens)
+            key::environments(text, DEEPEST)
         } else {
             FxHashSet::default()
         };
         let mut levels = vec![Level {
+            parent: KeyFacts::default(),
             key: facts,
+            option: KeyFacts::default(),
             environment: is_metadata && facts.environment,
             assignments: is_metadata && facts.environment,
         }];
-        let mut is_name = false;
-        for (place, token) in tokens.iter().enumerate() {
+        let mut deeper = 0_usize;
+        for token in Tokens::new(text) {
             let Some(level) = levels.last_mut() else {
                 return;
             };
             match token.kind {
+                Kind::Open if token.depth >= DEEPEST => deeper += 1,
                 Kind::Open => {
                     let key = level.key;
-                    let starts = (is_metadata && key.environment) || dumps.contains(&place);
+                    let starts = (is_metadata && key.environment) || dumps.contains(&token.start);
                     let environment = level.environment || starts;
-                    let list = text[token.start] == b'[';
                     levels.push(Level {
+                        parent: key,
                         key,
+                        option: KeyFacts::default(),
                         environment,
-                        assignments: starts && list,
+                        assignments: starts && text[token.start] == b'[',
                     });
                 }
+                Kind::Close if deeper > 0 => deeper -= 1,
                 Kind::Close => {
                     levels.pop();
                 }
                 Kind::Key => {
-                    let facts = facts_of(&mut self.keys, text, *token);
+                    let facts = facts_of(&mut self.keys, text, token);
                     level.key = facts;
-                    is_name = !is_metadata && token.depth == 1 && facts.is_name;
+                    level.key.user |= facts.is_name && level.parent.user;
                     if !facts.is_plain {
-                        self.string(text, *token, Context::Text);
+                        self.string(text, token, Context::Text);
                     }
                 }
                 Kind::Text | Kind::Plain => {
                     if level.environment && !level.key.tuning {
                         let assignments = level.assignments;
-                        self.variable(text, *token, assignments);
+                        self.variable(text, token, assignments);
                         continue;
                     }
-                    let key = level.key;
+                    let mut key = level.key;
+                    if level.option.password || level.option.token {
+                        key = level.option;
+                    }
+                    level.option = KeyFacts::default();
+                    if text[token.start..].starts_with(b"\"-") {
+                        level.option = facts_of(&mut self.keys, text, token);
+                    }
                     let context = match name {
-                        Some(name) if is_name && token.depth == 1 => name,
+                        Some(name) if token.depth == 1 && key.is_name => name,
+                        Some(_) if token.depth == 1 && key.is_kind => Context::Operator,
                         _ if key.version => Context::Operator,
                         _ => Context::Text,
                     };
-                    self.value(text, *token, key, is_metadata, context);
+                    self.value(text, token, key, is_metadata, context);
                 }
             }
         }
@@ -294,8 +304,8 @@ impl Clean {
             self.decode(text, token);
             let value = std::mem::take(&mut self.decoded);
             let secret = match subject {
-                Subject::Token => text::is_secret(&value, key.password),
-                _ => text::is_identity(&value),
+                Subject::Token => pattern::is_secret(&value, key.password),
+                _ => pattern::is_identity(&value),
             };
             let replaced = secret.then(|| self.rules.replace(subject, &value));
             self.decoded = value;

@@ -79,16 +79,11 @@ impl Pseudonyms {
         format!("[{}-{number}]", subject.as_str())
     }
 
-    /// How many originals there are.
-    pub(super) fn count(&self, subject: Subject) -> u64 {
-        self.numbers[subject as usize].len() as u64
-    }
-
     /// The originals, in order.
     pub(super) fn originals(&self, subject: Subject) -> Vec<String> {
         let mut originals: Vec<String> = self.numbers[subject as usize]
             .keys()
-            .map(|original| original.to_string())
+            .map(ToString::to_string)
             .collect();
         originals.sort_unstable();
         originals
