@@ -456,7 +456,7 @@ impl Training {
                 ("name", quoted("ac2g")),
             ];
             if ph == "f" {
-                members[2].1 = "0".to_owned();
+                "0".clone_into(&mut members[2].1);
                 members.push(("bp", quoted("e")));
             }
             Event {
@@ -469,7 +469,7 @@ impl Training {
         let at = self.device_free.max(start + 9_000);
         self.device_free = at + took + 700;
         let mut members = complete("kernel", kernel, STREAM, at, took);
-        members[3].1 = "0".to_owned();
+        "0".clone_into(&mut members[3].1);
         let numbers = [
             ("External id", external.to_string()),
             ("queued", "0".to_owned()),

@@ -73,7 +73,7 @@ health_codes! {
     ForeignTrace "foreign_trace" Error "no event in the file is of the PyTorch profiler: there is nothing to attribute";
     EmptyCapture "empty_capture" DataLoss "the capture holds no operator, launch, annotation or device work: there is nothing to attribute";
     Salvaged "salvaged" DataLoss "the file is damaged: what is whole in it was read, the rest is not in the numbers";
-    LostRecords "lost_records" DataLoss "the profiler's own log says that device records were dropped or out of range";
+    LostRecords "lost_records" Notice "the profiler's own log says that device records were out of its range, warm-up included: launches_without_work tells what is missing";
     LaunchesWithoutWork "launches_without_work" DataLoss "kernel launches whose device work is not in the file: device time is missing from the numbers";
     UnlinkedDeviceWork "unlinked_device_work" DataLoss "device work whose launch is not in the file: counted as `unlinked`, in no phase";
     AmbiguousLaunch "ambiguous_launch" DataLoss "several processes launched under one correlation id and none matches by External id: counted as `unlinked`";
@@ -85,7 +85,7 @@ health_codes! {
     AbsurdTime "absurd_time" DataLoss "events over 24 h from the median start or longer than 7 days: not in the numbers";
     UnpaddedFractions "unpadded_fractions" DataLoss "fractions of microseconds were written without their leading zeros: a tenth of all times is up to 0.9 us too large";
     RoundedTimestamps "rounded_timestamps" Notice "timestamps went through floats and are rounded to quarters of a microsecond: durations are right, order within that is not";
-    MissingDuration "missing_duration" Notice "complete events without dur: counted as having no length and left out of device work";
+    MissingDuration "missing_duration" DataLoss "complete events without dur: not in the numbers";
     MissingPh "missing_ph" Notice "events without ph: kept, in no number";
     NonObjectEvent "non_object_event" Notice "elements of traceEvents that are no objects: kept in the count, in no number";
     UnknownPh "unknown_ph" Notice "events with a ph outside the trace format: kept, in no number";
@@ -101,7 +101,7 @@ health_codes! {
     PhasesInferred "phases_inferred" Notice "no forward or backward annotation: phases are inferred from autograd and optimizer events";
     NoOperators "no_operators" Notice "device work but no host operators and no annotations: all of it is in no phase";
     MissingSteps "missing_steps" Notice "numbers of steps that are missing between the first and the last: their work is in no step";
-    PartialSteps "partial_steps" Notice "first or last steps that the capture cuts: left out of step times";
+    PartialSteps "partial_steps" Notice "first or last steps that the capture cuts: left out of step times unless asked for";
     OutlierCollective "outlier_collective" Notice "collectives that last far longer than others of their kind: most of it is waiting for another rank, not communication";
     StartSkew "start_skew" Notice "the capture starts before that of another rank: the first collectives wait for it";
     ClockOffset "clock_offset" Notice "the clock differs from that of other ranks: compare durations across ranks, not times";

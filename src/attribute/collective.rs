@@ -57,13 +57,7 @@ impl Collectives {
         let mut number_of = FxHashMap::<StrId, u32>::default();
         let mut spans: Vec<(i64, Span)> = Vec::new();
         for work in work {
-            match spans.iter_mut().find(|(device, _)| *device == work.device) {
-                Some((_, span)) => {
-                    span.start = span.start.min(work.span.start);
-                    span.end = span.end.max(work.span.end);
-                }
-                None => spans.push((work.device, work.span)),
-            }
+            spans.push((work.device, work.span));
             if work.class != DeviceClass::Communication {
                 continue;
             }
@@ -84,9 +78,17 @@ impl Collectives {
         if found.calls.is_empty() {
             return found;
         }
+        spans.sort_unstable_by_key(|(device, span)| (*device, span.start));
         found.windows = spans
-            .into_iter()
-            .map(|(device, span)| (device, span.len()))
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|spans| {
+                let end = spans
+                    .iter()
+                    .map(|(_, span)| span.end)
+                    .max()
+                    .unwrap_or_default();
+                (spans[0].0, end - spans[0].1.start)
+            })
             .collect();
         let begins = host.threads.iter().flat_map(|thread| {
             let op = thread.ops.first().map(|op| op.span.start);
@@ -105,8 +107,10 @@ impl Collectives {
     }
 
     fn window(&self, device: i64) -> Ns {
-        let found = self.windows.iter().find(|(number, _)| *number == device);
-        found.map_or(Ns::ZERO, |(_, window)| *window)
+        let found = self
+            .windows
+            .binary_search_by_key(&device, |(number, _)| *number);
+        found.map_or(Ns::ZERO, |place| self.windows[place].1)
     }
 }
 

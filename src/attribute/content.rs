@@ -22,9 +22,9 @@ pub(crate) fn check(trace: &Trace, health: &mut Health) {
     let mut other = events.ids().filter(|id| events.ph(*id) != Ph::METADATA);
     match other.next() {
         Some(first) if !of_profiler => {
-            let count = other.count() as u64 + 1;
-            let (offset, name) = (events.offset(first), trace.name(first));
-            health.count_many(HealthCode::ForeignTrace, count, offset, name);
+            for id in std::iter::once(first).chain(other) {
+                trace.note(health, HealthCode::ForeignTrace, id);
+            }
         }
         _ => health.add(HealthCode::EmptyCapture, 1, None),
     }

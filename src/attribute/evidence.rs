@@ -158,6 +158,23 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// True when recompute would leave a mark: sequence numbers, or annotations or frames that are
+    /// there. Where the engine ran no node, there was nothing to recompute.
+    pub(crate) fn can_see(&self, options: &AttributeOptions) -> bool {
+        let by_sequence = !matches!(
+            options.recompute_evidence,
+            RecomputeEvidence::Annotation | RecomputeEvidence::Stack
+        );
+        let operators = self
+            .host
+            .threads
+            .iter()
+            .any(|thread| !thread.ops.is_empty());
+        (by_sequence && operators && (self.host.records_sequence || !self.host.records_engine))
+            || self.has_annotation
+            || self.has_stack
+    }
+
     fn annotated(&self, at: Ns, thread: usize, op: u32) -> bool {
         self.processes
             .place(self.host, self.names, at, thread, op)

@@ -172,12 +172,10 @@ pub(crate) fn attribute_file(trace: &Trace, options: &AttributeOptions) -> Resul
         .iter()
         .any(|launch| names.get(trace.events.name(launch.event)).graph_launch);
     let hidden = host.has_compiled || graphs;
-    let eager = host.records_engine || host.records_sequence;
-    let observable = match (hidden, eager) {
-        _ if host.threads.is_empty() => "no",
-        (false, _) => "yes",
+    let observable = match (hidden, judge.can_see(options)) {
+        (_, false) => "no",
         (true, true) => "partly",
-        (true, false) => "no",
+        (false, true) => "yes",
     };
     if hidden {
         health.add(HealthCode::RecomputeNotObservable, 1, None);
@@ -283,30 +281,6 @@ fn phase_coverage(host: &Host, processes: &Processes) -> &'static str {
     }
 }
 
-/// Work about which there is something to say.
-#[derive(Default)]
-struct Noted {
-    count: u64,
-    time: Ns,
-    worst: Option<Ns>,
-    /// The first in the file.
-    first: Option<EventId>,
-}
-
-impl Noted {
-    fn add(&mut self, work: &Work, value: Option<Ns>) {
-        self.count += 1;
-        self.time += work.span.len();
-        self.worst = self.worst.max(value);
-        let earlier = self.first.is_none_or(|first| work.event < first);
-        self.first = if earlier {
-            Some(work.event)
-        } else {
-            self.first
-        };
-    }
-}
-
 /// What device work is placed by.
 struct Placed<'a> {
     trace: &'a Trace,
@@ -350,38 +324,29 @@ impl Placed<'_> {
 
     /// Counts what is odd about the links of work that is in the numbers.
     fn note<'w>(&self, work: impl Iterator<Item = &'w Work>, health: &mut Health) {
-        let mut noted = [
-            (HealthCode::PreWindow, Noted::default()),
-            (HealthCode::UnlinkedDeviceWork, Noted::default()),
-            (HealthCode::WorkBeforeLaunch, Noted::default()),
-            (HealthCode::GraphReplay, Noted::default()),
-        ];
-        let [(_, before), (_, unlinked), (_, early), (_, replayed)] = &mut noted;
+        let mut note = |code, work: &Work, worst| {
+            self.trace.note(health, code, work.event);
+            health.add_time(code, work.span.len(), worst);
+        };
         for work in work {
             match work.bucket {
-                Bucket::PreWindow => before.add(work, None),
-                Bucket::Unlinked => unlinked.add(work, None),
+                Bucket::PreWindow => note(HealthCode::PreWindow, work, None),
+                Bucket::Unlinked => note(HealthCode::UnlinkedDeviceWork, work, None),
                 Bucket::Phase(_) => {}
             }
             let Some(launch) = self.links.launches.get(work.launch as usize) else {
                 continue;
             };
             if work.span.start < launch.at {
-                early.add(work, Some(launch.at - work.span.start));
+                let early = launch.at - work.span.start;
+                note(HealthCode::WorkBeforeLaunch, work, Some(early));
             }
             if self
                 .names
                 .get(self.trace.events.name(launch.event))
                 .graph_launch
             {
-                replayed.add(work, None);
-            }
-        }
-        for (code, noted) in noted {
-            if let Some(first) = noted.first {
-                let offset = self.trace.events.offset(first);
-                health.count_many(code, noted.count, offset, self.trace.name(first));
-                health.add_time(code, noted.time, noted.worst);
+                note(HealthCode::GraphReplay, work, None);
             }
         }
     }

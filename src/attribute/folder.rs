@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::collective::{self, Member};
 use super::file::{FileAttribution, MAX_DURATIONS, attribute_file, too_long};
-use super::options::AttributeOptions;
+use super::options::{AttributeOptions, StepRange};
 use super::result::{
     Attribution, InputRecord, LostContent, RankResult, RunResult, SCHEMA_VERSION, SkippedInput,
     Tool,
@@ -20,7 +20,7 @@ use super::summary;
 use super::table::Table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::{Health, HealthCode};
-use crate::ingest::{Discovered, IngestOptions, Input, Source, discover, is_trace_name};
+use crate::ingest::{Discovered, IngestOptions, Input, Source, discover, is_trace_name, kind};
 use crate::model::Trace;
 
 /// What to attribute.
@@ -112,7 +112,7 @@ pub fn attribute_paths(
         files: inputs.len(),
         bytes: sizes.iter().sum(),
     });
-    let read: Vec<Result<File>> = inputs
+    let read: Vec<std::result::Result<File, Refused>> = inputs
         .par_iter()
         .zip(&sizes)
         .map(|(input, bytes)| {
@@ -133,15 +133,11 @@ pub fn attribute_paths(
     for (input, file) in inputs.iter().zip(read) {
         match file {
             Ok(file) => files.push(file),
-            Err(error) if input.root.is_none() => return Err(error),
-            Err(error) => skipped.push(SkippedInput {
+            Err(refused) if input.root.is_none() => return Err(refused.error),
+            Err(refused) => skipped.push(SkippedInput {
                 path: input.path.display().to_string(),
-                reason: error.reason(),
-                failed: match error.kind() {
-                    ErrorKind::NotATrace => false,
-                    ErrorKind::Io => true,
-                    _ => is_trace_name(&input.path),
-                },
+                reason: refused.error.reason(),
+                failed: refused.failed,
             }),
         }
     }
@@ -219,35 +215,59 @@ pub(crate) struct File {
     pub(crate) attribution: FileAttribution,
 }
 
-fn read_file(input: &Input, request: &Request<'_>) -> Result<File> {
-    let source = Source::open(&input.path, &request.ingest)?;
-    let read = || {
-        let located = |error: Error| error.in_file(&input.path);
-        match (
-            Trace::from_bytes(source.bytes(), &request.ingest),
-            request.salvage,
-        ) {
-            (Ok(trace), _) => attributed(input, &trace, request),
-            (Err(error), Some(salvage)) if error.is_damage() => {
-                let salvaged = salvage(source.bytes()).map_err(located)?;
-                let mut trace =
-                    Trace::from_bytes(&salvaged.content, &request.ingest).map_err(located)?;
-                trace.bytes = source.bytes().len() as u64;
-                trace.health.forget_places();
-                trace
-                    .health
-                    .add(HealthCode::Salvaged, 1, Some(error.reason()));
-                let mut file = attributed(input, &trace, request)?;
-                file.record.partial = true;
-                file.record.lost = Some(salvaged.lost());
-                Ok(file)
+/// A file that could not be read.
+struct Refused {
+    error: Error,
+    /// It is a trace, by its name or by how it starts.
+    failed: bool,
+}
+
+fn read_file(input: &Input, request: &Request<'_>) -> std::result::Result<File, Refused> {
+    let located = |error: Error| error.in_file(&input.path);
+    let source = Source::open(&input.path, &request.ingest).map_err(|error| Refused {
+        error: located(error),
+        failed: true,
+    })?;
+    let read = || match Trace::from_bytes(source.bytes(), &request.ingest) {
+        Ok(trace) => attributed(input, &trace, request),
+        Err(error) => match request.salvage {
+            Some(salvage) if error.is_damage() => {
+                salvaged(input, &source, &error, salvage, request)
             }
-            (Err(error), _) => Err(located(error)),
-        }
+            _ => Err(error),
+        },
     };
     let (file, sha256) = rayon::join(read, || request.hash_inputs.then(|| hash(source.bytes())));
-    let mut file = file?;
+    let mut file = file.map_err(|error| {
+        let is_trace =
+            || is_trace_name(&input.path) || kind::is_like_a_trace(&kind::head_of(source.bytes()));
+        Refused {
+            failed: error.is_damage() && is_trace(),
+            error: located(error),
+        }
+    })?;
     file.record.sha256 = sha256;
+    Ok(file)
+}
+
+/// Attributes what is whole in a damaged file.
+fn salvaged(
+    input: &Input,
+    source: &Source,
+    damage: &Error,
+    salvage: Salvage,
+    request: &Request<'_>,
+) -> Result<File> {
+    let salvaged = salvage(source.bytes())?;
+    let mut trace = Trace::from_bytes(&salvaged.content, &request.ingest)?;
+    trace.bytes = source.bytes().len() as u64;
+    trace.health.forget_places();
+    trace
+        .health
+        .add(HealthCode::Salvaged, 1, Some(damage.reason()));
+    let mut file = attributed(input, &trace, request)?;
+    file.record.partial = true;
+    file.record.lost = Some(salvaged.lost());
     Ok(file)
 }
 
@@ -307,16 +327,10 @@ fn hash(bytes: &[u8]) -> String {
 
 /// Puts files in the order of output, run by run, and compares the ranks of each run.
 pub(crate) fn put_in_order(files: &mut [File]) {
-    let order = |file: &File| {
-        (
-            !is_called(&file.run, "baseline"),
-            file.run.clone(),
-            file.folder.clone(),
-        )
-    };
+    let baseline = |file: &File| !is_called(&file.run, "baseline");
     files.sort_by(|a, b| {
-        order(a)
-            .cmp(&order(b))
+        (baseline(a), &a.run, &a.folder)
+            .cmp(&(baseline(b), &b.run, &b.folder))
             .then_with(|| {
                 (a.record.rank.is_none(), a.record.rank)
                     .cmp(&(b.record.rank.is_none(), b.record.rank))
@@ -364,7 +378,7 @@ fn combine(
     let mut ranks: Vec<RankResult> = Vec::new();
     for group in files.chunk_by(|a, b| a.folder == b.folder) {
         let first = ranks.len();
-        check_ranks(group, &mut health);
+        check_ranks(group, request.ranks.is_empty(), &mut health);
         ranks.extend(rank_results(group, runs.len(), first));
         runs.push(run_result(group, &ranks, first, request.options));
     }
@@ -467,8 +481,8 @@ fn run_result(
 }
 
 /// Names files that claim one rank or hold one capture, and counts ranks that are not here. `group`
-/// is in order of rank, worker and time.
-pub(crate) fn check_ranks(group: &[File], health: &mut Health) {
+/// is in order of rank, worker and time. Ranks are missing only where `all_ranks` were asked for.
+pub(crate) fn check_ranks(group: &[File], all_ranks: bool, health: &mut Health) {
     let same_worker = |a: &File, b: &File| a.worker == b.worker && a.record.rank == b.record.rank;
     for copies in group.chunk_by(|a, b| same_worker(a, b) && a.time == b.time) {
         if copies.len() > 1 {
@@ -499,7 +513,7 @@ pub(crate) fn check_ranks(group: &[File], health: &mut Health) {
         .max()
         .unwrap_or(0);
     let missing = u64::try_from(world).unwrap_or(0).saturating_sub(ranks);
-    if ranks > 0 {
+    if ranks > 0 && all_ranks {
         let about = format!("{}: {ranks} of {world} ranks", group[0].run);
         health.add(HealthCode::MissingRanks, missing, Some(about));
     }
@@ -516,6 +530,14 @@ fn named<'a>(what: &str, files: impl ExactSizeIterator<Item = &'a File>) -> Stri
         paths.push("…");
     }
     format!("{what}: {}", paths.join(", "))
+}
+
+/// First and last number; an open end is `null`.
+fn steps_in_force(range: StepRange) -> [Option<u64>; 2] {
+    [
+        Some(range.first),
+        Some(range.last).filter(|last| *last != u64::MAX),
+    ]
 }
 
 fn options_in_force(request: &Request<'_>) -> BTreeMap<&'static str, Value> {
@@ -544,10 +566,7 @@ fn options_in_force(request: &Request<'_>) -> BTreeMap<&'static str, Value> {
             "recompute_evidence",
             json!(options.recompute_evidence.as_str()),
         ),
-        (
-            "steps",
-            json!(options.steps.map(|range| [range.first, range.last])),
-        ),
+        ("steps", json!(options.steps.map(steps_in_force))),
         ("top", json!(options.top)),
     ])
 }

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use super::names::Names;
 use super::phase::Marker;
 use super::table::OtherKind;
-use crate::model::{ActivityType, EventId, Ident, StrId, Trace, TrackId};
+use crate::model::{ActivityType, EventId, Ident, Ph, StrId, Trace, TrackId};
 use crate::units::{Ns, Span};
 
 /// How far a child may end after its parent.
@@ -111,7 +111,9 @@ impl Host {
         let mut has_compiled = false;
         for id in events.ids() {
             let activity = events.activity(id);
-            if activity.is_launch() || activity == ActivityType::LaunchFlow {
+            let starts_flow =
+                activity == ActivityType::LaunchFlow && events.ph(id) == Ph::FLOW_START;
+            if activity.is_launch() || starts_flow {
                 // A thread that only launches still has the phases of its process.
                 let slot = &mut thread_of[events.track(id).index()];
                 if *slot == NONE {

@@ -36,6 +36,8 @@ pub(crate) struct NameFacts {
     pub(crate) checkpoint_frame: Option<CheckpointFrame>,
     /// A mark of code compiled by Dynamo.
     pub(crate) compiled: bool,
+    /// As `Input Dims`: some input is a tensor of at least one dimension.
+    pub(crate) tensor_dims: bool,
     /// DDP's copy of reduced buckets into gradients.
     pub(crate) bucket_copy: bool,
     /// An API call that launches a kernel.
@@ -120,9 +122,17 @@ fn facts_of(name: &str, strings: &Strings, options: &AttributeOptions) -> NameFa
         compiled: name.contains("CompiledFunctionBackward")
             || name.starts_with("Torch-Compiled Region")
             || name.starts_with("## Call CompiledFxGraph"),
+        tensor_dims: name.starts_with("[[")
+            && name
+                .as_bytes()
+                .windows(2)
+                .any(|pair| pair[0] == b'[' && pair[1].is_ascii_digit()),
         bucket_copy: name == "torch.distributed.ddp.reducer::copy_bucket_to_grad",
-        kernel_launch: name.contains("LaunchKernel") || name.contains("EnqueueKernelLaunch"),
-        graph_launch: matches!(name, "cudaGraphLaunch" | "hipGraphLaunch" | "cuGraphLaunch"),
+        kernel_launch: (name.contains("Launch") && name.contains("Kernel"))
+            || name.contains("EnqueueKernelLaunch"),
+        graph_launch: ["cudaGraphLaunch", "hipGraphLaunch", "cuGraphLaunch"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix)),
         capture_begin: name.contains("StreamBeginCapture"),
         capture_end: name.contains("StreamEndCapture"),
     }

@@ -122,8 +122,8 @@ impl Orphans {
         if let Some(first) = self.first_captured
             && !self.replays
         {
-            let (offset, name) = (trace.events.offset(first), trace.name(first));
-            health.count_many(HealthCode::CaptureOnly, self.captured, offset, name);
+            let offset = trace.events.offset(first);
+            health.count_many(HealthCode::CaptureOnly, self.captured, offset, "");
         }
     }
 }

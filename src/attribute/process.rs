@@ -26,6 +26,8 @@ pub(crate) struct ThreadPhases {
 pub(crate) struct Process {
     /// Its main thread: the one with the step and optimizer ranges.
     pub(crate) main: usize,
+    /// Some operator has a sequence number.
+    records_sequence: bool,
     /// It has host operators.
     has_operators: bool,
     /// It has an explicit forward or backward annotation.
@@ -212,6 +214,9 @@ impl Process {
             has_operators: members
                 .iter()
                 .any(|member| !host.threads[*member].ops.is_empty()),
+            records_sequence: members
+                .iter()
+                .any(|member| host.threads[*member].ops.iter().any(|op| op.sequence >= 0)),
             annotated,
             anywhere: anywhere(threads, members, main),
             order: Order::new(host, names, members, main),
@@ -284,7 +289,7 @@ impl Process {
             _ if !run_is_next && next_step.is_some() => (Phase::Other, OtherKind::Rest),
             // Without steps, the forward after the last run or optimizer begins with the first
             // operator that records a sequence number; files too old to record them cannot tell.
-            (run, optimizer) if host.records_sequence => {
+            (run, optimizer) if self.records_sequence => {
                 let since = run.max(optimizer);
                 let begun = order.forwards.partition_point(|start| Some(*start) < since);
                 let begun = order

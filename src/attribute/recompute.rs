@@ -45,10 +45,14 @@ pub(crate) struct ThreadRegions {
 
 /// Finds the regions of every thread.
 pub(crate) fn find(host: &Host, names: &Names) -> Vec<ThreadRegions> {
+    let records_dims = host
+        .threads
+        .iter()
+        .any(|thread| thread.ops.iter().any(|op| !op.dims.is_empty()));
     let candidates: Vec<Vec<Candidate>> = host
         .threads
         .iter()
-        .map(|thread| candidates(thread, names))
+        .map(|thread| candidates(thread, names, records_dims))
         .collect();
     if candidates.iter().all(Vec::is_empty) {
         return host.threads.iter().map(ThreadRegions::none).collect();
@@ -74,7 +78,7 @@ struct Candidate {
 }
 
 /// The candidate regions of a thread, one a node at most.
-fn candidates(thread: &HostThread, names: &Names) -> Vec<Candidate> {
+fn candidates(thread: &HostThread, names: &Names, records_dims: bool) -> Vec<Candidate> {
     let ops = &thread.ops;
     let has_sequence = grad_enabled(thread, names);
     // Children of nodes, grouped by node in order.
@@ -105,7 +109,10 @@ fn candidates(thread: &HostThread, names: &Names) -> Vec<Candidate> {
             || group.iter().any(|(_, child)| {
                 is_node(ops, *child) && names.get(ops[*child as usize].name).engine.is_some()
             })
-            || rest.iter().any(|(_, child)| !is_node(ops, *child));
+            || rest.iter().any(|(_, child)| {
+                !is_node(ops, *child)
+                    && (!records_dims || names.get(ops[*child as usize].dims).tensor_dims)
+            });
         found.push(Candidate { members, guarded });
     }
     found
@@ -207,7 +214,10 @@ impl Forward {
             places: Vec::new(),
             confirmed: FxHashMap::default(),
         };
-        for thread in &host.threads {
+        // Only so many places are looked at: which ones must not depend on the order of events.
+        let mut threads: Vec<_> = host.threads.iter().collect();
+        threads.sort_by_key(|thread| thread.ops.first().map(|op| (op.span.start, op.span.end)));
+        for thread in threads {
             let mut members: Vec<(u32, u32)> = (0u32..)
                 .zip(&thread.ops)
                 .filter(|(_, op)| op.node == NONE && Some(op.name) != names.detach)
@@ -253,25 +263,51 @@ impl Forward {
 
     fn in_order(&self, replay: &[Key]) -> bool {
         let needed = (replay.len() * 4).div_ceil(5);
+        // A match has one of the first few operators; the rarest of them leaves the fewest places
+        // to look at.
         let skippable = replay.len() - needed;
-        let starts = replay
+        let first = replay[..=skippable]
             .iter()
-            .take(skippable + 1)
-            .flat_map(|key| self.places_of(*key))
-            .take(MAX_STARTS);
-        starts.into_iter().any(|start| {
-            let mut at = start.1 as usize;
-            let end = self.list_end[at] as usize;
-            let mut matched = 0;
-            for key in replay {
-                let window = &self.keys[at..end.min(at + WINDOW)];
-                if let Some(ahead) = window.iter().position(|forward| forward == key) {
-                    matched += 1;
-                    at += ahead + 1;
+            .enumerate()
+            .filter(|(_, key)| !self.places_of(**key).is_empty())
+            .min_by_key(|(at, key)| (self.places_of(**key).len(), *at));
+        let Some((skipped, key)) = first else {
+            return false;
+        };
+        self.places_of(*key)
+            .iter()
+            .take(MAX_STARTS)
+            .any(|(_, start)| {
+                let mut at = *start as usize;
+                let end = self.list_end[at] as usize;
+                let mut matched = self.matched_before(at, &replay[..skipped]);
+                for key in &replay[skipped..] {
+                    let window = &self.keys[at..end.min(at + WINDOW)];
+                    if let Some(ahead) = window.iter().position(|forward| forward == key) {
+                        matched += 1;
+                        at += ahead + 1;
+                    }
                 }
+                matched >= needed
+            })
+    }
+
+    /// How many of `skipped` occur in order shortly before the place `at`, in the same list.
+    fn matched_before(&self, at: usize, skipped: &[Key]) -> usize {
+        let mut end = at;
+        let mut matched = 0;
+        for key in skipped.iter().rev() {
+            let window = &self.keys[end.saturating_sub(WINDOW)..end];
+            let found = window.iter().rposition(|forward| forward == key);
+            let Some(found) = found.map(|place| end - window.len() + place) else {
+                continue;
+            };
+            if self.list_end[found] == self.list_end[at] {
+                matched += 1;
+                end = found;
             }
-            matched >= needed
-        })
+        }
+        matched
     }
 
     /// The longest prefix of `replay` that is a contiguous run of forward siblings.

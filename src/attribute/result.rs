@@ -128,7 +128,7 @@ pub struct RunResult {
 pub struct StepTime {
     /// How many steps.
     pub steps: u64,
-    /// Lower median.
+    /// Median; of an even number of steps, the mean of the two in the middle, rounded down.
     pub median_ns: Ns,
     /// Shortest.
     pub min_ns: Ns,
@@ -143,15 +143,15 @@ pub struct StepTime {
 /// How far the ranks of a run are apart, by device busy time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Imbalance {
-    /// Ranks with device work.
+    /// Ranks with device work. The windows of one rank are one rank; their busy times are added.
     pub ranks: u64,
     /// Busy time of the least busy rank.
     pub min_busy_ns: Ns,
-    /// Its index into [`Attribution::ranks`].
+    /// Index of its first file into [`Attribution::ranks`].
     pub min_rank: usize,
     /// Busy time of the busiest rank.
     pub max_busy_ns: Ns,
-    /// Its index into [`Attribution::ranks`].
+    /// Index of its first file into [`Attribution::ranks`].
     pub max_rank: usize,
     /// `(max - min) / max`.
     pub spread: f64,

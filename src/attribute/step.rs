@@ -18,6 +18,8 @@ pub(crate) struct Step {
     pub(crate) span: Span,
     /// The host thread that the step's range is on.
     pub(crate) thread: usize,
+    /// The process of that thread.
+    pub(crate) process: usize,
     pub(crate) inferred: bool,
     /// The capture ended inside the step.
     pub(crate) unfinished: bool,
@@ -37,7 +39,7 @@ pub(crate) struct Steps {
 
 impl Steps {
     pub(crate) fn new(trace: &Trace, host: &Host, processes: &Processes) -> Self {
-        let mut steps = annotated(trace, host);
+        let mut steps = annotated(trace, host, processes);
         if steps.is_empty() {
             steps = inferred(host, processes);
         }
@@ -58,7 +60,8 @@ impl Steps {
                 .then_with(|| row(a.thread).cmp(&row(b.thread)))
         });
         steps.dedup_by(|later, kept| {
-            let same = later.span == kept.span && later.name == kept.name;
+            let same =
+                later.span == kept.span && later.name == kept.name && later.process == kept.process;
             kept.unfinished |= same && later.unfinished;
             same
         });
@@ -93,6 +96,11 @@ impl Steps {
         }
     }
 
+    /// How many processes there are.
+    pub(crate) fn processes(&self) -> usize {
+        self.of_process.len()
+    }
+
     /// The step that `at` lies in, for a thread of `process`; of overlapping ones, the one that
     /// started last.
     pub(crate) fn at(&self, process: usize, at: Ns) -> Option<u32> {
@@ -124,7 +132,7 @@ impl Steps {
     }
 }
 
-fn annotated(trace: &Trace, host: &Host) -> Vec<Step> {
+fn annotated(trace: &Trace, host: &Host, processes: &Processes) -> Vec<Step> {
     let mut steps = Vec::new();
     for (number, thread) in host.threads.iter().enumerate() {
         steps.extend(thread.annotations.iter().filter_map(|annotation| {
@@ -133,6 +141,7 @@ fn annotated(trace: &Trace, host: &Host) -> Vec<Step> {
                 number: annotation.step?,
                 span: annotation.span,
                 thread: number,
+                process: processes.threads[number].process,
                 inferred: false,
                 unfinished: trace
                     .events
@@ -157,15 +166,15 @@ fn inferred(host: &Host, processes: &Processes) -> Vec<Step> {
         *begin = [*begin, op, annotation].into_iter().flatten().min();
     }
     let mut steps = Vec::new();
-    for (process, begin) in processes.processes.iter().zip(begins) {
+    for (number, (process, begin)) in processes.processes.iter().zip(begins).enumerate() {
         if let Some(begin) = begin {
-            inferred_in(process, begin, &mut steps);
+            inferred_in(process, number, begin, &mut steps);
         }
     }
     steps
 }
 
-fn inferred_in(process: &Process, mut begin: Ns, steps: &mut Vec<Step>) {
+fn inferred_in(process: &Process, number_of_process: usize, mut begin: Ns, steps: &mut Vec<Step>) {
     let (optimizers, runs) = process.optimizers_and_runs();
     let mut number = 0;
     for (place, optimizer) in optimizers.iter().enumerate() {
@@ -183,6 +192,7 @@ fn inferred_in(process: &Process, mut begin: Ns, steps: &mut Vec<Step>) {
             number,
             span: Span::new(begin, optimizer.end),
             thread: process.main,
+            process: number_of_process,
             inferred: true,
             unfinished: false,
         });

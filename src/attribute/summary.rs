@@ -19,37 +19,76 @@ pub(crate) fn step_time<'a>(
     let inferred = files.clone().any(|file| file.steps_inferred);
     let steps = || files.clone().flat_map(|file| &file.host.steps);
     let whole = steps().any(|step| !step.partial);
-    let partial = options.include_partial_steps || !whole;
-    let wanted = steps().filter(|step| partial || !step.partial);
-    let mut times: Vec<Ns> = wanted.map(|step| step.wall_ns).collect();
-    times.sort_unstable();
-    Some(StepTime {
-        steps: times.len() as u64,
-        median_ns: *times.get(times.len().saturating_sub(1) / 2)?,
-        min_ns: *times.first()?,
-        max_ns: *times.last()?,
-        partial: partial && steps().any(|step| step.partial),
+    let take_partial = options.include_partial_steps || !whole;
+    let mut time = StepTime {
+        steps: 0,
+        median_ns: Ns::ZERO,
+        min_ns: Ns::ZERO,
+        max_ns: Ns::ZERO,
+        partial: take_partial && steps().any(|step| step.partial),
         inferred,
-    })
+    };
+    let counting = steps().filter(|step| time.counts(step.partial));
+    let times: Vec<Ns> = counting.map(|step| step.wall_ns).collect();
+    time.steps = times.len() as u64;
+    (time.median_ns, time.min_ns, time.max_ns) = StepTime::spread(times)?;
+    Some(time)
 }
 
-/// How far the ranks of a run are apart, by busy time; `numbers` are their places in the result.
+impl StepTime {
+    /// True for steps that step times are about, by whether they are partial.
+    pub(crate) fn counts(&self, partial: bool) -> bool {
+        self.partial || !partial
+    }
+
+    /// Median, shortest and longest of `times`; `None` of none.
+    pub(crate) fn spread(mut times: Vec<Ns>) -> Option<(Ns, Ns, Ns)> {
+        times.sort_unstable();
+        let lower = *times.get(times.len().checked_sub(1)? / 2)?;
+        let upper = *times.get(times.len() / 2)?;
+        // Half of the difference: the sum of the two may leave 64 bits.
+        let median = lower + Ns((upper - lower).0 / 2);
+        Some((median, *times.first()?, *times.last()?))
+    }
+}
+
+impl RankResult {
+    /// `numbers`, which are places in `all`, in groups of one rank each: its windows in order.
+    pub(crate) fn by_rank<'a>(
+        all: &'a [Self],
+        numbers: &'a [usize],
+    ) -> impl Iterator<Item = &'a [usize]> {
+        numbers.chunk_by(|_, next| all[*next].window > 0)
+    }
+}
+
+/// How far the ranks of a run are apart, by busy time; `numbers` are the places of their files in
+/// the result.
+///
+/// ```text
+/// rank 0  window 0 ▇▇▇▇▇▇     window 1 ▇▇      busy 8
+/// rank 1  window 0 ▇▇▇▇▇      window 1 ▇▇▇▇▇   busy 10
+/// ```
 pub(crate) fn imbalance(ranks: &[RankResult], numbers: &[usize]) -> Option<Imbalance> {
-    let busy = |number: &usize| (ranks[*number].totals.total.busy_ns, *number);
-    let with_work = || {
-        numbers
-            .iter()
-            .filter(|number| ranks[**number].totals.total.events > 0)
-    };
-    let count = with_work().count();
-    if count < 2 {
+    let with_work: Vec<(Ns, usize)> = RankResult::by_rank(ranks, numbers)
+        .filter(|files| {
+            files
+                .iter()
+                .any(|file| ranks[*file].totals.total.events > 0)
+        })
+        .map(|files| {
+            let busy = files.iter().map(|file| ranks[*file].totals.total.busy_ns);
+            (busy.sum(), files[0])
+        })
+        .collect();
+    if with_work.len() < 2 {
         return None;
     }
-    let (min_busy_ns, min_rank) = with_work().map(busy).min()?;
-    let max_busy_ns = with_work().map(|number| busy(number).0).max()?;
-    let max_rank = *with_work().find(|number| busy(number).0 == max_busy_ns)?;
+    let (min_busy_ns, min_rank) = *with_work.iter().min()?;
+    let (max_busy_ns, _) = *with_work.iter().max()?;
+    let (_, max_rank) = *with_work.iter().find(|(busy, _)| *busy == max_busy_ns)?;
     Some(Imbalance {
-        ranks: count as u64,
+        ranks: with_work.len() as u64,
         min_busy_ns,
         min_rank,
         max_busy_ns,
@@ -163,4 +202,65 @@ pub(crate) fn coverage<'a>(parts: impl Iterator<Item = &'a Coverage>) -> Coverag
         };
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_is_the_mean_of_the_middle() {
+        let spread = |times: &[i64]| {
+            let times = times.iter().copied().map(Ns).collect();
+            StepTime::spread(times).map(|(median, min, max)| (median.0, min.0, max.0))
+        };
+        assert_eq!(spread(&[]), None);
+        assert_eq!(spread(&[7]), Some((7, 7, 7)));
+        assert_eq!(spread(&[25, 10]), Some((17, 10, 25)));
+        assert_eq!(spread(&[9, 1, 2]), Some((2, 1, 9)));
+        assert_eq!(spread(&[9, 1, 2, 4]), Some((3, 1, 9)));
+        let most = i64::MAX;
+        assert_eq!(spread(&[most, most]), Some((most, most, most)));
+    }
+
+    #[test]
+    fn windows_of_one_rank_are_one_rank() {
+        let file = |rank, window, busy| {
+            let mut totals = Table::default();
+            totals.total.busy_ns = Ns(busy);
+            totals.total.events = u64::from(busy > 0);
+            RankResult {
+                rank: Some(rank),
+                run: 0,
+                input: 0,
+                window,
+                totals,
+                devices: Vec::new(),
+                host: super::super::result::HostResult::default(),
+                recompute: Recompute::default(),
+                coverage: Coverage::default(),
+            }
+        };
+        // Rank 0 is busier in its first window, rank 1 in both together; rank 2 does nothing.
+        let ranks = [
+            file(0, 0, 6),
+            file(0, 1, 2),
+            file(1, 0, 5),
+            file(1, 1, 5),
+            file(2, 0, 0),
+        ];
+        let apart = imbalance(&ranks, &[0, 1, 2, 3, 4]).unwrap();
+        assert_eq!(
+            apart,
+            Imbalance {
+                ranks: 2,
+                min_busy_ns: Ns(8),
+                min_rank: 0,
+                max_busy_ns: Ns(10),
+                max_rank: 2,
+                spread: 0.2,
+            }
+        );
+        assert_eq!(imbalance(&ranks[..2], &[0, 1]), None);
+    }
 }

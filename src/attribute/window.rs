@@ -1,5 +1,7 @@
 //! Devices and host time, whole and cut into steps.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 
 use super::device::{Activity, mark_first_of_launch, tables};
@@ -46,6 +48,10 @@ impl StepWindows<'_> {
             )
         });
         mark_first_of_launch(work, launches);
+        let devices = trace.metadata.devices.iter().rev();
+        let names: BTreeMap<i64, &str> = devices
+            .filter_map(|device| Some((device.id?, device.name.as_deref()?)))
+            .collect();
         let base = Ns(trace.metadata.base_time_ns.unwrap_or(0));
         let devices: Vec<&[Work]> = work.chunk_by(|a, b| a.device == b.device).collect();
         let wanted: Vec<&[Work]> = devices
@@ -66,7 +72,7 @@ impl StepWindows<'_> {
         };
         let wanted = wanted.into_par_iter().map(|work| (work, listed(work)));
         wanted
-            .map(|(work, listed)| self.device(trace, work, &listed, base))
+            .map(|(work, listed)| self.device(&names, work, &listed, base))
             .collect()
     }
 
@@ -75,7 +81,13 @@ impl StepWindows<'_> {
         self.options.steps.is_none() || (work.step != NONE && self.selected[work.step as usize])
     }
 
-    fn device(&self, trace: &Trace, work: &[Work], listed: &[u32], base: Ns) -> DeviceResult {
+    fn device(
+        &self,
+        names: &BTreeMap<i64, &str>,
+        work: &[Work],
+        listed: &[u32],
+        base: Ns,
+    ) -> DeviceResult {
         let wanted = work.iter().filter(|work| self.wants(work));
         let (totals, step_tables) = tables(wanted, listed);
         let activity = Activity::new(work);
@@ -117,12 +129,7 @@ impl StepWindows<'_> {
         let device = work[0].device;
         DeviceResult {
             device,
-            name: trace
-                .metadata
-                .devices
-                .iter()
-                .find(|properties| properties.id == Some(device))
-                .and_then(|properties| properties.name.clone()),
+            name: names.get(&device).map(|name| (*name).to_owned()),
             totals,
             timeline: activity.timeline(whole, base),
             steps,
@@ -138,15 +145,17 @@ impl StepWindows<'_> {
                 last_end[place] = work.span.end.max(last_end[place]);
             }
         }
-        let mut before = Ns(i64::MIN);
+        // Steps follow one another in their own process only.
+        let mut before = vec![Ns(i64::MIN); self.steps.processes()];
         listed
             .iter()
             .zip(last_end)
             .map(|(number, last)| {
                 let step = &self.steps.all[*number as usize];
-                let start = step.span.start.max(before);
+                let before = &mut before[step.process];
+                let start = step.span.start.max(*before);
                 let end = step.span.end.max(last).max(start);
-                before = end;
+                *before = end;
                 Span::new(start, end)
             })
             .collect()
@@ -210,7 +219,7 @@ impl StepWindows<'_> {
                     name: step.name.clone(),
                     wall_ns: step.span.len(),
                     partial: self.partial[number],
-                    phases: std::collections::BTreeMap::new(),
+                    phases: BTreeMap::new(),
                     unattributed_ns: step.span.len(),
                 };
                 let sums = sums[step.thread]

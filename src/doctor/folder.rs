@@ -10,7 +10,6 @@ use super::diagnosis::{
     SkippedFile,
 };
 use super::explanation::explained;
-use super::kind;
 use super::measure::{Measured, Measures};
 use super::verdict::{Context, verdict, weigh};
 use crate::attribute::{
@@ -19,6 +18,7 @@ use crate::attribute::{
 };
 use crate::error::{Error, Result};
 use crate::health::{Health, HealthCode, HealthEntry};
+use crate::ingest::kind;
 use crate::ingest::{Discovered, IngestOptions, Input, Source, discover, is_trace_name};
 use crate::model::Trace;
 use crate::units::Ns;
@@ -206,7 +206,7 @@ fn add_run(
 ) {
     let ranks: BTreeSet<i64> = run.iter().filter_map(|file| file.record.rank).collect();
     let mut health = Health::default();
-    check_ranks(run, &mut health);
+    check_ranks(run, true, &mut health);
     let world = run.iter().filter_map(|file| file.record.world_size).max();
     let world = world.map_or(0, i64::unsigned_abs);
     let context = Context::of_run(ranks.len() > 1);

@@ -15,7 +15,6 @@
 mod diagnosis;
 mod explanation;
 mod folder;
-mod kind;
 mod measure;
 mod verdict;
 

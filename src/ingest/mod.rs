@@ -29,6 +29,7 @@ mod discover;
 mod document;
 mod escape;
 mod inflate;
+pub(crate) mod kind;
 mod mapped;
 mod mend;
 mod metadata;

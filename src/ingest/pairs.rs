@@ -67,25 +67,33 @@ pub(super) fn pair(
     }
 }
 
-/// The latest time that a sane event names.
+/// The latest time that an event names, and not the time that a writer set for a day later.
 fn last_timestamp(events: &EventTable, near: (i64, i64)) -> i64 {
-    events
-        .ids()
-        .filter(|id| {
+    let end = |id: EventId| {
+        let complete = events.ph(id) == Ph::COMPLETE;
+        events.ts[id.index()] + if complete { events.dur[id.index()] } else { 0 }
+    };
+    let timed = |wanted: &dyn Fn(Ph) -> bool, until: i64| {
+        let sane = events.ids().filter(|id| {
             let flags = events.flags(*id);
             let ts = events.ts[id.index()];
             flags.has(EventFlags::HAS_TS)
                 && !flags.has(EventFlags::EXCLUDED)
                 && near.0 <= ts
-                && ts <= near.1
-        })
-        .map(|id| {
-            let complete = events.ph(id) == Ph::COMPLETE;
-            events.ts[id.index()] + if complete { events.dur[id.index()] } else { 0 }
-        })
-        .max()
-        .unwrap_or(0)
+                && ts <= until.min(near.1)
+                && wanted(events.ph(*id))
+        });
+        sane.map(end).max()
+    };
+    let spans = |ph| matches!(ph, Ph::COMPLETE | Ph::BEGIN | Ph::END);
+    let last = timed(&spans, i64::MAX).unwrap_or(0);
+    timed(&|ph| ph != Ph::METADATA, last.saturating_add(DAY))
+        .unwrap_or(last)
+        .max(last)
 }
+
+/// So far behind everything else, an instant is no end of the capture.
+const DAY: i64 = 24 * 3600 * 1_000_000_000;
 
 /// The open `B` events of one track. Each is put into and taken out of every stack once, so that
 /// pairing takes linear time whatever the names are.

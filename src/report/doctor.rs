@@ -1,8 +1,8 @@
 //! A diagnosis as a document: verdicts first, then what is behind them.
 
-use super::document::{Align, Block, Column, Document, Note, Row, Section, Table, Value};
+use super::document::{Block, Column, Document, Note, Row, Section, Table, Value};
 use super::name::{shortened, visible};
-use super::number::{count, ms, percent};
+use super::number::{count, counted, ms, percent};
 use crate::doctor::{
     Code, Codes, Diagnosis, Facts, FileDiagnosis, Finding, Impact, Judgement, RunDiagnosis, Use,
     Verdict,
@@ -295,10 +295,6 @@ fn reasons(verdict: &Verdict, findings: &[&Finding]) -> String {
 
 /// What is in the file.
 fn input(file: &FileDiagnosis, facts: &Facts) -> String {
-    let counted = |number: u64, noun: &str| {
-        let plural = if number == 1 { "" } else { "s" };
-        format!("{} {noun}{plural}", count(number))
-    };
     let mut parts = vec![counted(facts.events, "event")];
     let inferred = if facts.steps_inferred {
         " (inferred)"
@@ -350,10 +346,7 @@ fn table(caption: &str, findings: &[&Finding]) -> Table {
             Column::number("count"),
             Column::ms("time"),
             Column::percent("share"),
-            Column {
-                align: Align::Left,
-                ..Column::text("of")
-            },
+            Column::text("of"),
         ],
         rows: rows.collect(),
     }

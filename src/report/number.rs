@@ -1,7 +1,7 @@
 //! The one display form of numbers in reports for people.
 //!
 //! Thousands are separated by commas. Zero is written `0`; a value that is not zero but would be
-//! rounded to it is written `<0.001`, so that a zero in a report is exact.
+//! rounded to it is written `<0.001` or `>-0.001`, so that a zero in a report is exact.
 
 use super::document::Value;
 use crate::units::Ns;
@@ -34,22 +34,21 @@ pub(crate) fn ms(time: Ns) -> String {
 /// A difference of times in milliseconds, always with its sign.
 pub(crate) fn ms_change(time: Ns) -> String {
     match time.0 {
-        0 => "0".to_owned(),
-        ns if ns > 0 => format!("+{}", thousandths(ns)),
-        ns => {
-            let text = thousandths(ns);
-            if text.starts_with('-') {
-                text
-            } else {
-                format!("-{text}")
-            }
-        }
+        1..=500 => "<+0.001".to_owned(),
+        501.. => format!("+{}", thousandths(time.0)),
+        _ => ms(time),
     }
 }
 
 /// A number of things.
 pub(crate) fn count(value: u64) -> String {
     grouped(&value.to_string())
+}
+
+/// `1 step`, `2 steps`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number))
 }
 
 /// A ratio in percent with one decimal, without its sign `%`.
@@ -75,9 +74,11 @@ pub(crate) fn percent_change(ratio: f64) -> String {
         "n/a".to_owned()
     } else if ratio == 0.0 {
         "0".to_owned()
+    } else if value.abs() < 0.05 {
+        let text = if value > 0.0 { "<+0.1" } else { ">-0.1" };
+        text.to_owned()
     } else {
-        let sign = if value > 0.0 { "+" } else { "-" };
-        format!("{sign}{}", grouped(&format!("{:.1}", value.abs())))
+        grouped(&format!("{value:+.1}"))
     }
 }
 
@@ -92,9 +93,7 @@ fn thousandths(ns: i64) -> String {
 
 /// Puts a comma before every third digit of the whole part.
 fn grouped(number: &str) -> String {
-    let (sign, digits) = number
-        .strip_prefix('-')
-        .map_or(("", number), |rest| ("-", rest));
+    let (sign, digits) = number.split_at(usize::from(number.starts_with(['+', '-'])));
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
     let mut out = String::with_capacity(number.len() + whole.len() / 3);
     out.push_str(sign);
@@ -136,10 +135,15 @@ mod tests {
     fn changes_carry_their_sign() {
         assert_eq!(ms_change(Ns(1_500_000)), "+1.500");
         assert_eq!(ms_change(Ns(-1_500_000)), "-1.500");
-        assert_eq!(ms_change(Ns(-3)), "-0.000");
+        assert_eq!(ms_change(Ns(3)), "<+0.001");
+        assert_eq!(ms_change(Ns(-3)), ">-0.001");
+        assert_eq!(ms_change(Ns(501)), "+0.001");
+        assert_eq!(ms_change(Ns(-501)), "-0.001");
         assert_eq!(ms_change(Ns(0)), "0");
         assert_eq!(percent_change(0.123), "+12.3");
-        assert_eq!(percent_change(-0.0001), "-0.0");
+        assert_eq!(percent_change(-12.345), "-1,234.5");
+        assert_eq!(percent_change(0.0001), "<+0.1");
+        assert_eq!(percent_change(-0.0001), ">-0.1");
         assert_eq!(percent_change(f64::NAN), "n/a");
     }
 

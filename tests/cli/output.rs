@@ -44,6 +44,47 @@ fn the_csv_and_markdown_reports_of_two_ranks() {
     );
 }
 
+#[test]
+fn windows_of_one_rank_are_no_ranks_and_no_devices() {
+    let folder = Folder::new();
+    let content = std::fs::read_to_string(golden("two-steps")).unwrap();
+    for name in ["worker0.1700000001", "worker0.1700000002"] {
+        folder.write(&format!("{name}.pt.trace.json"), &content);
+    }
+    let out = attribute(folder.path(), "").out;
+    assert!(
+        out.starts_with("4 steps in 2 windows, median 0.100 ms"),
+        "{out}"
+    );
+    assert!(out.contains("by phase, 1 device in 2 windows together\n"));
+    assert!(out.contains(" 4 steps         2 captures\n"), "{out}");
+    assert!(!out.contains("\nranks:"), "{out}");
+    let json = attribute(folder.path(), "--format json").json(0);
+    assert_eq!(json["runs"][0]["imbalance"], serde_json::Value::Null);
+}
+
+#[test]
+fn the_rows_by_step_are_of_the_timeline_of_each_step() {
+    let run = attribute(&golden("two-steps"), "--by step");
+    let rows: Vec<&str> = run
+        .out
+        .lines()
+        .skip_while(|line| !line.starts_with("Device timeline by step"))
+        .take_while(|line| !line.is_empty())
+        .collect();
+    // The second step is on the device to the end of its work, 5 us after the host.
+    assert_eq!(
+        rows,
+        [
+            "Device timeline by step, each instant counted once: phases and idle add up to the window",
+            "step            window  forward  backward  recompute  optimizer  other   idle  idle",
+            "                    ms       ms        ms         ms         ms     ms     ms     %",
+            "ProfilerStep#4   0.100    0.030     0.025          0      0.008      0  0.036  36.5",
+            "ProfilerStep#5   0.105    0.030     0.024          0      0.010      0  0.041  38.9",
+        ]
+    );
+}
+
 /// The keys whose numbers are floats.
 fn floats(key: &str, value: &serde_json::Value, found: &mut Vec<String>) {
     match value {

@@ -2,7 +2,7 @@
 
 use super::super::document::{Block, Column, Row, Table, Value};
 use super::super::name::{shortened, visible};
-use super::timeline::{Windows, devices};
+use super::timeline::{Windows, counting_steps, devices};
 use crate::attribute::{self, Attribution, Bucket, Phase, RunResult};
 use crate::units::Ns;
 
@@ -96,12 +96,9 @@ impl Side {
         };
         match measure {
             Measure::DeviceStep => {
-                let partial = run.step_time.is_some_and(|time| time.partial);
                 let mut table = attribute::Table::default();
-                for step in devices(attribution, run).flat_map(|device| &device.steps) {
-                    if partial || !step.partial {
-                        table.add(&step.totals);
-                    }
+                for step in counting_steps(attribution, run) {
+                    table.add(&step.totals);
                 }
                 on_device(
                     &table,

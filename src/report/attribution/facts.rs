@@ -1,11 +1,11 @@
 //! The facts about a run beside its tables: steps, communication, ranks, recompute.
 
 use super::super::document::Note;
-use super::super::number::{ms, percent};
-use super::label::{self, counted};
+use super::super::number::{counted, ms, percent};
+use super::label;
 use super::recompute;
 use super::timeline::Windows;
-use crate::attribute::{Attribution, HostStep, RunResult, StepTime};
+use crate::attribute::{Attribution, HostStep, RankResult, RunResult, StepTime};
 use crate::units::Ns;
 
 /// The facts about one run.
@@ -36,7 +36,7 @@ fn steps(attribution: &Attribution, run: &RunResult) -> String {
     if time.inferred {
         parts.push("boundaries inferred from optimizer steps".to_owned());
     }
-    let counting = || steps.iter().filter(|step| time.partial || !step.partial);
+    let counting = || steps.iter().filter(|step| time.counts(step.partial));
     if run.totals.total.events == 0 && counting().any(|step| !step.phases.is_empty()) {
         let bare: Ns = counting().map(|step| step.unattributed_ns).sum();
         let share = bare.ratio(counting().map(|step| step.wall_ns).sum());
@@ -87,7 +87,7 @@ fn ranks(attribution: &Attribution, run: &RunResult) -> Option<String> {
     let apart = run.imbalance?;
     let between =
         |(least, least_rank): (Ns, usize), (most, most_rank): (Ns, usize), spread: f64| {
-            let name = |rank: usize| label::rank(attribution, &attribution.ranks[rank]);
+            let name = |rank: usize| label::whole_rank(attribution, &attribution.ranks[rank]);
             format!(
                 "{} ms ({}) to {} ms ({}), {} % apart",
                 ms(least),
@@ -104,12 +104,19 @@ fn ranks(attribution: &Attribution, run: &RunResult) -> Option<String> {
     );
     let mut parts = vec![format!("{} with device work, busy {busy}", apart.ranks)];
     if run.totals.total.communication_ns > Ns::ZERO {
-        let with_work = run
-            .ranks
-            .iter()
-            .filter(|rank| !attribution.ranks[**rank].devices.is_empty());
-        let mut compute: Vec<(Ns, usize)> = with_work
-            .map(|rank| (attribution.ranks[*rank].totals.total.compute_ns, *rank))
+        let file = |number: &usize| &attribution.ranks[*number];
+        let mut compute: Vec<(Ns, usize)> = RankResult::by_rank(&attribution.ranks, &run.ranks)
+            .filter(|windows| {
+                windows
+                    .iter()
+                    .any(|window| !file(window).devices.is_empty())
+            })
+            .map(|windows| {
+                let times = windows
+                    .iter()
+                    .map(|window| file(window).totals.total.compute_ns);
+                (times.sum(), windows[0])
+            })
             .collect();
         compute.sort_unstable();
         if let [least, .., most] = compute.as_slice()

@@ -1,8 +1,8 @@
 //! What a report is about: the files read, and the options that change the numbers.
 
 use super::super::document::Note;
-use super::super::number::count;
-use super::label::{self, counted};
+use super::super::number::{count, counted};
+use super::label;
 use crate::attribute::Attribution;
 
 /// What was read, and what the options leave out of it.
@@ -100,8 +100,10 @@ fn options(attribution: &Attribution) -> Vec<String> {
         .and_then(|value| value.as_array())
         .map(Vec::as_slice)
     {
-        let last = last.as_u64().filter(|last| *last < u64::MAX);
-        let last = last.map_or_else(String::new, |last| last.to_string());
+        // A range without an end has `null` there.
+        let last = last
+            .as_u64()
+            .map_or_else(String::new, |last| last.to_string());
         parts.push(format!("--steps {first}..{last}"));
     }
     parts.extend(list("ranks").map(|rank| format!("--rank {rank}")));
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!(notes(&attribution, false).len(), 1);
         attribution
             .options
-            .insert("steps", serde_json::json!([3, u64::MAX]));
+            .insert("steps", serde_json::json!([3, null]));
         attribution.options.insert("ranks", serde_json::json!([0]));
         attribution
             .options

@@ -2,42 +2,55 @@
 
 use std::path::Path;
 
-use super::super::number::count;
 use crate::attribute::{Attribution, DeviceResult, RankResult};
 
 /// The rank of a file, else its name; with whatever tells it from others of its rank.
 pub(super) fn rank(attribution: &Attribution, file: &RankResult) -> String {
-    let path = Path::new(&attribution.inputs[file.input].path);
-    let name = path
-        .file_name()
-        .map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
     let Some(rank) = file.rank else {
-        return name.into_owned();
+        return name(attribution, file);
     };
-    let mut others = attribution.runs[file.run]
-        .ranks
-        .iter()
-        .map(|other| &attribution.ranks[*other])
-        .filter(|other| other.rank == file.rank && other.input != file.input)
-        .peekable();
+    let mut others = others(attribution, file).peekable();
     if others.peek().is_none() {
         format!("rank {rank}")
     } else if others.all(|other| other.window != file.window) {
         format!("rank {rank} window {}", file.window)
     } else {
-        format!("rank {rank} ({name})")
+        format!("rank {rank} ({})", name(attribution, file))
     }
+}
+
+/// The rank whose first window is `file`, with all its windows.
+pub(super) fn whole_rank(attribution: &Attribution, file: &RankResult) -> String {
+    match file.rank {
+        Some(rank) if others(attribution, file).all(|other| other.window > 0) => {
+            format!("rank {rank}")
+        }
+        Some(rank) => format!("rank {rank} ({})", name(attribution, file)),
+        None => name(attribution, file),
+    }
+}
+
+/// The other files of the rank of `file`.
+fn others<'a>(
+    attribution: &'a Attribution,
+    file: &'a RankResult,
+) -> impl Iterator<Item = &'a RankResult> {
+    attribution.runs[file.run]
+        .ranks
+        .iter()
+        .map(|other| &attribution.ranks[*other])
+        .filter(|other| other.rank == file.rank && other.input != file.input)
+}
+
+fn name(attribution: &Attribution, file: &RankResult) -> String {
+    let path = Path::new(&attribution.inputs[file.input].path);
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
 }
 
 /// A device of a file.
 pub(super) fn device(device: &DeviceResult) -> String {
     format!("device {}", device.device)
-}
-
-/// `1 step`, `2 steps`.
-pub(super) fn counted(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", count(number))
 }
 
 /// Numbers as ranges: `0-3, 7`.
@@ -68,13 +81,19 @@ mod tests {
     fn files_of_one_rank_are_told_apart() {
         let mut attribution = sample::two_ranks();
         assert_eq!(rank(&attribution, &attribution.ranks[1]), "rank 1");
+        assert_eq!(whole_rank(&attribution, &attribution.ranks[1]), "rank 1");
         attribution.ranks[1].rank = Some(0);
         assert_eq!(
             rank(&attribution, &attribution.ranks[1]),
             "rank 0 (rank-1.json)"
         );
+        assert_eq!(
+            whole_rank(&attribution, &attribution.ranks[1]),
+            "rank 0 (rank-1.json)"
+        );
         attribution.ranks[1].window = 1;
         assert_eq!(rank(&attribution, &attribution.ranks[1]), "rank 0 window 1");
+        assert_eq!(whole_rank(&attribution, &attribution.ranks[0]), "rank 0");
         attribution.ranks[1].rank = None;
         assert_eq!(rank(&attribution, &attribution.ranks[1]), "rank-1.json");
     }

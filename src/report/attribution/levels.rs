@@ -5,7 +5,9 @@ use super::label;
 use super::page::By;
 use super::phases::shown_buckets;
 use super::timeline::devices;
-use crate::attribute::{self, Attribution, Bucket, HostStep, Phase, RankResult, RunResult};
+use crate::attribute::{
+    self, Attribution, Bucket, HostStep, Phase, RankResult, RunResult, Timeline,
+};
 use crate::units::Ns;
 
 /// The table of `run` with one row a step, device or rank.
@@ -20,7 +22,7 @@ pub(super) fn table(attribution: &Attribution, run: &RunResult, by: By) -> Table
     }
 }
 
-/// Columns of device time by bucket and the row of one table under them.
+/// Columns of sums of device time by bucket and the row of one table under them.
 struct Buckets(Vec<Bucket>);
 
 impl Buckets {
@@ -74,7 +76,15 @@ fn step_name(name: &str, partial: bool) -> String {
 }
 
 fn device_steps(attribution: &Attribution, run: &RunResult) -> Table {
-    let buckets = Buckets::of(run);
+    let lines = || {
+        devices(attribution, run)
+            .flat_map(|device| &device.steps)
+            .map(|step| &step.timeline)
+    };
+    let buckets = shown_buckets(|bucket| {
+        let held = |line: &&Timeline| line.phases[bucket.index()] > Ns::ZERO;
+        lines().filter(held).count() as u64
+    });
     // Rank and device are named only where there is a choice.
     let ranked = run.ranks.len() > 1;
     let several = files(attribution, run).any(|file| file.devices.len() > 1);
@@ -85,21 +95,29 @@ fn device_steps(attribution: &Attribution, run: &RunResult) -> Table {
     for file in files(attribution, run) {
         for device in &file.devices {
             for step in &device.steps {
-                let mut keys = vec![Value::Text(step_name(&step.name, step.partial))];
-                keys.extend(ranked.then(|| Value::Text(label::rank(attribution, file))));
-                keys.extend(several.then(|| Value::Text(label::device(device))));
+                let mut cells = vec![Value::Text(step_name(&step.name, step.partial))];
+                cells.extend(ranked.then(|| Value::Text(label::rank(attribution, file))));
+                cells.extend(several.then(|| Value::Text(label::device(device))));
                 let line = &step.timeline;
-                let window = [
-                    Value::Ns(line.window_ns),
-                    Value::share(line.idle_ns, line.window_ns),
-                ];
-                rows.push(Row::new(buckets.cells(keys, window, &step.totals)));
+                cells.push(Value::Ns(line.window_ns));
+                let held = |bucket: &Bucket| Value::Ns(line.phases[bucket.index()]);
+                cells.extend(buckets.iter().map(held));
+                cells.push(Value::Ns(line.idle_ns));
+                cells.push(Value::share(line.idle_ns, line.window_ns));
+                rows.push(Row::new(cells));
             }
         }
     }
-    let columns = buckets.columns(&keys, "window");
+    let mut columns: Vec<Column> = keys.iter().map(|key| Column::text(*key)).collect();
+    columns.push(Column::ms("window"));
+    let times = buckets.iter().map(|bucket| Column::ms(bucket.as_str()));
+    columns.extend(times);
+    columns.extend([Column::ms("idle"), Column::percent("idle")]);
     Table {
-        caption: "Device time by step of launch".to_owned(),
+        caption:
+            "Device timeline by step, each instant counted once: phases and idle add up to the \
+                  window"
+                .to_owned(),
         keys: keys.len(),
         columns,
         rows,
@@ -261,27 +279,38 @@ mod tests {
 
     #[test]
     fn every_level_has_its_rows_and_columns() {
-        let device = [
-            "window",
-            "idle",
-            "total",
-            "forward",
-            "backward",
-            "recompute",
-            "optimizer",
-            "other",
-        ];
-        for (by, keys, rows) in [
-            (By::Step, vec!["step", "rank"], 4),
-            (By::Device, vec!["device", "rank", "name"], 2),
-            (By::Rank, vec!["rank"], 2),
+        let phases = ["forward", "backward", "recompute", "optimizer", "other"];
+        let sums = [&["window", "idle", "total"][..], &phases].concat();
+        let line = [&["window"][..], &phases, &["idle", "idle"]].concat();
+        for (by, keys, times, rows) in [
+            (By::Step, vec!["step", "rank"], &line, 4),
+            (By::Device, vec!["device", "rank", "name"], &sums, 2),
+            (By::Rank, vec!["rank"], &sums, 2),
         ] {
             let attribution = sample::two_ranks();
             let table = table(&attribution, &attribution.runs[0], by);
-            assert_eq!(
-                shape(&table),
-                ([keys.as_slice(), device.as_slice()].concat(), rows)
-            );
+            assert_eq!(shape(&table), ([keys.as_slice(), times].concat(), rows));
+        }
+    }
+
+    #[test]
+    fn the_row_of_a_step_adds_up_to_its_window() {
+        let mut attribution = sample::one_rank();
+        let line = &mut attribution.ranks[0].devices[0].steps[1].timeline;
+        line.phases[Bucket::PreWindow.index()] = line.idle_ns - Ns(1);
+        line.idle_ns = Ns(1);
+        let table = table(&attribution, &attribution.runs[0], By::Step);
+        assert!(shape(&table).0.contains(&"pre_window"));
+        for row in &table.rows {
+            let times: Vec<Ns> = row
+                .cells
+                .iter()
+                .filter_map(|cell| match cell {
+                    Value::Ns(time) => Some(*time),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(times[0], times[1..].iter().copied().sum());
         }
     }
 

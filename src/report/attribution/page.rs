@@ -52,7 +52,8 @@ pub fn attribution_document(attribution: &Attribution, view: AttributionView) ->
                 let mut blocks = vec![Block::Paragraph(verdict::of_run(attribution, run))];
                 blocks.extend(run_blocks(attribution, run, view));
                 if let Some(Block::Notes(notes)) = blocks.last_mut() {
-                    let text = coverage::described(&run.coverage, &run.totals);
+                    let text =
+                        coverage::described(&run.coverage, &run.totals, std::slice::from_ref(run));
                     notes.push(Note::new("coverage", text));
                 }
                 if view.kernels_of_each_run {
@@ -91,7 +92,11 @@ fn run_blocks(attribution: &Attribution, run: &RunResult, view: AttributionView)
 }
 
 fn closing(attribution: &Attribution, verbose: bool) -> Vec<Note> {
-    let placed = coverage::described(&attribution.coverage, &attribution.totals);
+    let placed = coverage::described(
+        &attribution.coverage,
+        &attribution.totals,
+        &attribution.runs,
+    );
     let text = format!("{placed}; {}", coverage::dropped(attribution));
     let mut notes = vec![Note::new("coverage", text)];
     notes.extend(health::notes(attribution, verbose));

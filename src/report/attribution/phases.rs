@@ -1,8 +1,8 @@
 //! Time by phase: of devices, or of the host when there is no device work.
 
 use super::super::document::{Column, Row, Table, Value};
-use super::label::counted;
-use super::timeline::{Windows, devices};
+use super::super::number::counted;
+use super::timeline::{Windows, device_count, devices};
 use crate::attribute::{Attribution, Bucket, Cell, OtherKind, Phase, RunResult};
 use crate::units::Ns;
 
@@ -123,21 +123,27 @@ fn device(attribution: &Attribution, run: &RunResult) -> Table {
         share(windows.sum.busy_ns()),
         host(host_total),
     )));
-    let count = devices(attribution, run).count() as u64;
-    let caption = if count > 1 {
-        format!(
-            "Device time by phase, {} together",
-            counted(count, "device")
-        )
-    } else {
-        "Device time by phase".to_owned()
-    };
     Table {
-        caption,
+        caption: format!("Device time by phase{}", together(attribution, run)),
         keys: 1,
         columns,
         rows,
     }
+}
+
+/// What a table of `run` adds up: `, 2 devices in 4 windows together`.
+fn together(attribution: &Attribution, run: &RunResult) -> String {
+    let windows = devices(attribution, run).count() as u64;
+    if windows < 2 {
+        return String::new();
+    }
+    let devices = device_count(attribution, run);
+    let in_windows = if windows > devices {
+        format!(" in {}", counted(windows, "window"))
+    } else {
+        String::new()
+    };
+    format!(", {}{in_windows} together", counted(devices, "device"))
 }
 
 fn host_self(run: &RunResult, phase: Phase) -> Ns {

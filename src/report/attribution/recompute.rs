@@ -1,8 +1,7 @@
 //! What is known about recomputed work, in words.
 
 use super::super::document::Note;
-use super::super::number::{ms, percent};
-use super::label::counted;
+use super::super::number::{counted, ms, percent};
 use crate::attribute::{Phase, Recompute, RunResult};
 use crate::units::Ns;
 
@@ -39,7 +38,9 @@ fn described(run: &RunResult) -> String {
     let recompute = &run.recompute;
     let hidden = match recompute.observable {
         "yes" => None,
-        "no" => Some("not observable in compiled regions and graph launches"),
+        "no" => {
+            Some("not observable: nothing to tell it by (sequence numbers, annotations, frames)")
+        }
         _ => Some("a lower bound: compiled regions and graph launches hide some"),
     };
     let mut parts = Vec::new();
@@ -122,7 +123,7 @@ mod tests {
         run.recompute.observable = "no";
         assert_eq!(
             described(&run),
-            "none seen; not observable in compiled regions and graph launches"
+            "none seen; not observable: nothing to tell it by (sequence numbers, annotations, frames)"
         );
     }
 }

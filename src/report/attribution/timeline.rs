@@ -1,8 +1,12 @@
 //! Device timelines, added over devices, and their table.
 
+use std::collections::BTreeSet;
+
 use super::super::document::{Column, Row, Table, Value};
-use super::label::counted;
-use crate::attribute::{Attribution, Bucket, DeviceResult, RunResult, Timeline};
+use super::super::number::counted;
+use crate::attribute::{
+    Attribution, Bucket, DeviceResult, DeviceStep, RankResult, RunResult, StepTime, Timeline,
+};
 use crate::units::Ns;
 
 /// One of the times of a timeline.
@@ -25,29 +29,16 @@ impl Windows {
 
     /// The steps of every device of `run` that step times are about.
     pub(super) fn of_steps(attribution: &Attribution, run: &RunResult) -> Option<Self> {
-        let partial = run.step_time?.partial;
-        let steps = devices(attribution, run).flat_map(|device| &device.steps);
-        Self::added(
-            steps
-                .filter(|step| partial || !step.partial)
-                .map(|step| &step.timeline),
-        )
+        Self::added(counting_steps(attribution, run).map(|step| &step.timeline))
     }
 
-    /// Lower median, shortest and longest of the steps of every device of `run`.
+    /// Median, shortest and longest of the steps of every device of `run`.
     pub(super) fn spread_of_steps(
         attribution: &Attribution,
         run: &RunResult,
     ) -> Option<(Ns, Ns, Ns)> {
-        let partial = run.step_time?.partial;
-        let steps = devices(attribution, run).flat_map(|device| &device.steps);
-        let mut times: Vec<Ns> = steps
-            .filter(|step| partial || !step.partial)
-            .map(|step| step.timeline.window_ns)
-            .collect();
-        times.sort_unstable();
-        let median = *times.get(times.len().checked_sub(1)? / 2)?;
-        Some((median, *times.first()?, *times.last()?))
+        let steps = counting_steps(attribution, run);
+        StepTime::spread(steps.map(|step| step.timeline.window_ns).collect())
     }
 
     fn added<'a>(timelines: impl Iterator<Item = &'a Timeline>) -> Option<Self> {
@@ -80,7 +71,31 @@ impl Windows {
     }
 }
 
-/// Every device with work in `run`.
+/// The steps of every device of `run` that step times are about.
+pub(super) fn counting_steps<'a>(
+    attribution: &'a Attribution,
+    run: &'a RunResult,
+) -> impl Iterator<Item = &'a DeviceStep> {
+    let times = run.step_time;
+    devices(attribution, run)
+        .flat_map(|device| &device.steps)
+        .filter(move |step| times.is_some_and(|times| times.counts(step.partial)))
+}
+
+/// How many devices with work `run` has: one that is in several windows of its rank counts once.
+pub(super) fn device_count(attribution: &Attribution, run: &RunResult) -> u64 {
+    let ranks = RankResult::by_rank(&attribution.ranks, &run.ranks);
+    let devices = ranks.map(|windows| {
+        let devices = windows
+            .iter()
+            .flat_map(|file| &attribution.ranks[*file].devices);
+        let distinct: BTreeSet<i64> = devices.map(|device| device.device).collect();
+        distinct.len() as u64
+    });
+    devices.sum()
+}
+
+/// Every device with work in `run`, once for every window of its rank.
 pub(super) fn devices<'a>(
     attribution: &'a Attribution,
     run: &'a RunResult,
@@ -94,18 +109,17 @@ pub(super) fn devices<'a>(
 pub(super) fn table(attribution: &Attribution, run: &RunResult) -> Option<Table> {
     let capture = Windows::of_captures(attribution, run)?;
     let steps = Windows::of_steps(attribution, run);
-    let devices = devices(attribution, run).count() as u64;
     let mut columns = vec![Column::text("")];
     let mut windows = Vec::new();
     if let Some(steps) = steps {
-        let noun = if devices > 1 { "device step" } else { "step" };
+        let several = device_count(attribution, run) > 1;
+        let noun = if several { "device step" } else { "step" };
         columns.extend([Column::ms(counted(steps.count, noun)), Column::percent("")]);
         windows.push(steps);
     }
-    let name = if devices > 1 {
-        counted(devices, "capture")
-    } else {
-        "capture".to_owned()
+    let name = match devices(attribution, run).count() as u64 {
+        1 => "capture".to_owned(),
+        several => counted(several, "capture"),
     };
     columns.extend([Column::ms(name), Column::percent("")]);
     windows.push(capture);

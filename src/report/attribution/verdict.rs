@@ -1,9 +1,10 @@
 //! The sentence a report starts with: where the step goes.
 
-use super::super::number::{ms, percent, percent_change};
-use super::label::counted;
-use super::timeline::{Windows, devices};
-use crate::attribute::{Attribution, Bucket, Phase, RunResult, StepTime};
+use std::collections::BTreeSet;
+
+use super::super::number::{counted, ms, percent, percent_change};
+use super::timeline::{Windows, device_count};
+use crate::attribute::{Attribution, Bucket, Phase, RankResult, RunResult, StepTime};
 use crate::units::Ns;
 
 /// The sentence for the whole attribution.
@@ -25,19 +26,30 @@ pub(super) fn of_run(attribution: &Attribution, run: &RunResult) -> String {
         } else {
             "of the window"
         };
-        let head = head.unwrap_or_else(|| match devices(attribution, run).count() as u64 {
-            1 => format!("no steps, device window {} ms", ms(windows.sum.window_ns)),
-            many => format!(
-                "no steps, {} with {} ms of device windows",
-                counted(many, "device"),
-                ms(windows.sum.window_ns)
-            ),
+        let head = head.unwrap_or_else(|| {
+            let time = ms(windows.sum.window_ns);
+            match (device_count(attribution, run), windows.count) {
+                (_, 1) => format!("no steps, device window {time} ms"),
+                (devices, windows) if windows > devices => format!(
+                    "no steps, {} with {windows} device windows of {time} ms together",
+                    counted(devices, "device"),
+                ),
+                (devices, _) => format!(
+                    "no steps, {} with {time} ms of device windows",
+                    counted(devices, "device"),
+                ),
+            }
         });
         return format!("{head}: {}", device_shares(&windows, whole));
     }
     let head = head.unwrap_or_else(|| "no steps".to_owned());
     match host_shares(run) {
-        Some(shares) => format!("{head}: {shares} of host operator time; no device work"),
+        Some(shares) => {
+            let of_step = operators_of_step(attribution, run).map_or_else(String::new, |share| {
+                format!("; operators take {} % of the step", percent(share))
+            });
+            format!("{head}: {shares} of host operator time{of_step}; no device work")
+        }
         None => "nothing to attribute: no device work and no host operators".to_owned(),
     }
 }
@@ -49,9 +61,16 @@ fn steps(attribution: &Attribution, run: &RunResult, time: StepTime) -> String {
     } else {
         ""
     };
-    let ranks = match run.ranks.len() {
-        0 | 1 => String::new(),
-        several => format!(" on {several} ranks"),
+    let ranks = RankResult::by_rank(&attribution.ranks, &run.ranks).count();
+    let on_ranks = if ranks > 1 {
+        format!(" on {ranks} ranks")
+    } else {
+        String::new()
+    };
+    let in_windows = if run.ranks.len() > ranks {
+        format!(" in {} windows", run.ranks.len())
+    } else {
+        String::new()
     };
     let median = if time.steps == 1 { "" } else { "median " };
     let device = Windows::spread_of_steps(attribution, run).map(|(median, _, _)| median);
@@ -62,7 +81,7 @@ fn steps(attribution: &Attribution, run: &RunResult, time: StepTime) -> String {
         });
     let steps = counted(time.steps, "step");
     format!(
-        "{steps}{partial}{ranks}, {median}{} ms{device}",
+        "{steps}{partial}{on_ranks}{in_windows}, {median}{} ms{device}",
         ms(time.median_ns)
     )
 }
@@ -84,6 +103,25 @@ fn device_shares(windows: &Windows, whole: &str) -> String {
         String::new()
     };
     format!("{} {whole}{exposed}", parts.join(", "))
+}
+
+/// The share of the step time that is in operators, where annotations show what steps are made of.
+/// It is only told of one process: the operators of several run side by side.
+fn operators_of_step(attribution: &Attribution, run: &RunResult) -> Option<f64> {
+    let [file] = run.ranks.as_slice() else {
+        return None;
+    };
+    let host = &attribution.ranks[*file].host;
+    let annotated = host.phases.values().any(|phase| phase.wall_ns.is_some());
+    // Every process has its own steps, of the same names.
+    let names: BTreeSet<&str> = host.steps.iter().map(|step| step.name.as_str()).collect();
+    if !annotated || names.len() < host.steps.len() {
+        return None;
+    }
+    let operators: Ns = host.phases.values().map(|phase| phase.self_ns).sum();
+    let steps: Ns = host.steps.iter().map(|step| step.wall_ns).sum();
+    // More than all of it is work beside the steps, or on threads side by side.
+    operators.ratio(steps).filter(|share| *share <= 1.0)
 }
 
 fn host_shares(run: &RunResult) -> Option<String> {
@@ -146,7 +184,53 @@ mod tests {
         assert_eq!(
             lead(&sample::host_only()),
             "1 step, 10.000 ms: forward 25.0 %, backward 75.0 % of host operator time; \
-             no device work"
+             operators take 80.0 % of the step; no device work"
+        );
+    }
+
+    #[test]
+    fn operators_are_compared_with_steps_only_where_that_is_right() {
+        let share = |change: &dyn Fn(&mut RankResult)| {
+            let mut attribution = sample::host_only();
+            change(&mut attribution.ranks[0]);
+            operators_of_step(&attribution, &attribution.runs[0])
+        };
+        assert_eq!(share(&|_| {}), Some(0.8));
+        // Nothing is annotated; two processes; more operators than steps; no steps.
+        assert_eq!(
+            share(&|file| file
+                .host
+                .phases
+                .values_mut()
+                .for_each(|it| it.wall_ns = None)),
+            None
+        );
+        assert_eq!(
+            share(&|file| file.host.steps.push(file.host.steps[0].clone())),
+            None
+        );
+        assert_eq!(
+            share(&|file| file.host.steps[0].wall_ns = Ns(7_999_999)),
+            None
+        );
+        assert_eq!(share(&|file| file.host.steps.clear()), None);
+    }
+
+    #[test]
+    fn windows_of_one_rank_are_no_ranks() {
+        let mut attribution = sample::two_ranks();
+        let head = |attribution: &Attribution| {
+            let lead = lead(attribution);
+            lead.split(':').next().unwrap().to_owned()
+        };
+        assert_eq!(head(&attribution), "2 steps on 2 ranks, median 10.000 ms");
+        attribution.ranks[1].rank = Some(0);
+        attribution.ranks[1].window = 1;
+        assert_eq!(head(&attribution), "2 steps in 2 windows, median 10.000 ms");
+        attribution.runs[0].step_time = None;
+        assert_eq!(
+            head(&attribution),
+            "no steps, 1 device with 2 device windows of 40.000 ms together"
         );
     }
 

@@ -7,11 +7,11 @@ const HEAD: u64 = 64 << 10;
 
 /// What a file is instead of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(crate) struct Kind {
     /// Stable name, as in JSON.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// In words, and what to do about it; empty when there is nothing to add to the reason.
-    pub(super) text: &'static str,
+    pub(crate) text: &'static str,
 }
 
 /// Kinds of JSON documents: all of the words are keys or values near the start.
@@ -100,7 +100,7 @@ const BINARIES: &[(&[u8], Kind)] = &[
 ];
 
 /// The start of the content of a file, whose bytes as stored are `bytes`.
-pub(super) fn head_of(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn head_of(bytes: &[u8]) -> Vec<u8> {
     let mut head = Vec::new();
     // What can be inflated of a damaged file is enough.
     let _ = match bytes {
@@ -115,7 +115,7 @@ pub(super) fn head_of(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// What a file that starts with `head` is, when it is no trace but something known.
-pub(super) fn kind_of(head: &[u8]) -> Option<Kind> {
+pub(crate) fn kind_of(head: &[u8]) -> Option<Kind> {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let text = text.trim_ascii_start();
     if matches!(text.first(), Some(b'{' | b'[')) {
@@ -138,7 +138,7 @@ pub(super) fn kind_of(head: &[u8]) -> Option<Kind> {
 }
 
 /// True for the start of a file that is or was meant to be a trace.
-pub(super) fn is_like_a_trace(head: &[u8]) -> bool {
+pub(crate) fn is_like_a_trace(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
     has(b"\"traceEvents\"") || has(b"\"deviceProperties\"") || (has(b"\"ph\"") && has(b"\"ts\""))
 }
