@@ -98,7 +98,7 @@ health_codes! {
     WorkBeforeLaunch "work_before_launch" Notice "device work that starts before its launch (clock skew): linked all the same";
     LaneOverlapRepaired "lane_overlap_repaired" Notice "impossible overlaps on one stream were clipped to the next start";
     LaneOverlap "lane_overlap" Info "device events that end after the next start on their stream: kept as they are";
-    PhasesInferred "phases_inferred" Notice "no forward or backward annotation: phases are inferred from autograd and optimizer events";
+    PhasesInferred "phases_inferred" Notice "no forward or backward annotation: phases are inferred from autograd and optimizer events; without those, all work counts as forward";
     NoOperators "no_operators" Notice "device work but no host operators and no annotations: all of it is in no phase";
     MissingSteps "missing_steps" Notice "numbers of steps that are missing between the first and the last: their work is in no step";
     PartialSteps "partial_steps" Notice "first or last steps that the capture cuts: left out of step times unless asked for";

@@ -26,7 +26,8 @@ Times:
 ///
 /// Keeps what starts on the host in the part, ranges that are open at its start, the device work
 /// that was launched in it (whenever that runs), flows with both ends, and all names and metadata.
-/// Numbers of tracekit attribute for a step are those of the whole trace.
+/// Sums by phase, launches and recompute of a step are those of the whole trace; where its device
+/// window starts is not, for the step before is gone.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 #[command(after_help = "--help shows examples and exit codes.")]

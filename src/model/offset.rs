@@ -70,7 +70,9 @@ mod tests {
         let mut all = Offsets::default();
         for half in wanted.chunks(3) {
             let mut part = Offsets::default();
-            half.iter().for_each(|offset| part.push(*offset));
+            for offset in half {
+                part.push(*offset);
+            }
             all.append(part);
         }
         let found: Vec<u64> = (0..all.len()).map(|number| all.get(number)).collect();
