@@ -379,10 +379,15 @@ impl<'a> Content<'a> {
             None => true,
             Some(_) if whole => false,
             Some((b'}', rest)) => trim_start(rest).is_empty(),
-            Some((b',', rest)) => trim_start(rest).strip_prefix(b"\"").is_some_and(|key| {
-                let quote = memchr::memchr(b'"', &key[..key.len().min(LOOK)]);
-                quote.is_some_and(|quote| trim_start(&key[quote + 1..]).starts_with(b":"))
-            }),
+            Some((b',', rest)) => match trim_start(rest).split_first() {
+                Some((b'"', key)) => {
+                    let quote = memchr::memchr(b'"', &key[..key.len().min(LOOK)]);
+                    quote.is_some_and(|quote| trim_start(&key[quote + 1..]).starts_with(b":"))
+                }
+                // A comma too many.
+                Some((b'}', rest)) => trim_start(rest).is_empty(),
+                _ => false,
+            },
             Some(_) => false,
         })
     }

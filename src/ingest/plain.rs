@@ -173,6 +173,9 @@ pub(super) fn number_end(data: &[u8], pos: usize) -> Option<usize> {
 /// Where the array at `pos` ends: strings, numbers and arrays, however deep.
 #[inline]
 pub(super) fn array_end(data: &[u8], pos: usize) -> Option<usize> {
+    if data.get(pos) != Some(&b'[') {
+        return None;
+    }
     let mut depth = 0_usize;
     let mut at = pos;
     loop {
