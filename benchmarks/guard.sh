@@ -26,7 +26,6 @@ value() {
 
 # Instructions of one command, all of its threads.
 instructions() {
-    # Run-time detection must give the same code everywhere, so the C library's is kept out of it.
     valgrind --tool=callgrind --callgrind-out-file="$work/callgrind.out" "$@" \
         >"$work/stdout" 2>"$work/stderr" || { cat "$work/stderr" >&2; exit 1; }
     sed -n 's/^summary: *\([0-9]*\).*/\1/p; s/^totals: *\([0-9]*\).*/\1/p' "$work/callgrind.out" | head -1

@@ -586,9 +586,9 @@ def reading(results, size):
             f"start of the process and report included; HTA's temporal breakdown of the same file takes "
             f"{breakdown.median():.0f} s and {breakdown.median(lambda run: run.resident) / attribute.anonymous:.0f} "
             f"times the memory (its resident set against what tracekit allocates; the mapped file is the page "
-            f"cache's). The jobs differ: HTA's breakdown is idle, compute and other time by rank, tracekit's is "
-            f"by phase, step and device with recompute, so tracekit does more of the work that both do and "
-            f"HTA keeps a data frame of every argument that its other analyses need."
+            f"cache's). The jobs differ: HTA's breakdown is idle, compute and other time by rank, tracekit's "
+            f"answer is by phase, step and device, with recompute; HTA's data frame also serves its other "
+            f"analyses, tracekit's columns serve this answer."
         )
         out.append(
             f"Reading alone takes {columns.inner * 1e3:.0f} ms of that. orjson, the fastest way to Python "
@@ -623,7 +623,9 @@ def said(*command):
 def report(bench, results, sizes, load):
     model, cores, memory = machine()
     dirty = " and changes to it" if said("git", "status", "--porcelain", "--", "src", "Cargo.toml") else ""
-    trace = Path(bench.arguments.trace).name if bench.arguments.trace else "a made-up trace"
+    trace = f"`{Path(bench.arguments.trace).name}`" if bench.arguments.trace else "a made-up trace"
+    if bench.arguments.about:
+        trace += f" ({bench.arguments.about})"
     lines = [
         f"# {model}, {cores} cores\n",
         f"{memory:.0f} GB of memory, Linux {platform.release().split('-')[0]}, {said('rustc', '--version').split(' (')[0]}, "
@@ -631,7 +633,7 @@ def report(bench, results, sizes, load):
         f"`{said('git', 'rev-parse', '--short', 'HEAD')}`{dirty}. Load average {load[0]:.1f} at the start, "
         f"{os.getloadavg()[0]:.1f} at the end. Made by `benchmarks/compare/run.py`; "
         f"[README](../README.md) says how and what.\n",
-        f"The input is copies of `{trace}`, {sizes['main'] / 1e6:,.0f} MB, in the page cache. Times are "
+        f"The input is copies of {trace}, {sizes['main'] / 1e6:,.0f} MB, in the page cache. Times are "
         f"medians, with the least and the most.\n",
         "## Goals\n",
         goals(results, sizes).table(),
@@ -678,6 +680,7 @@ def report(bench, results, sizes, load):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--trace", help="the trace to copy; without one, a made-up one with device work")
+    parser.add_argument("--about", default="", help="where the trace is from, for the results")
     parser.add_argument("--also", action="append", default=[], metavar="TRACE", help="more traces for their own table")
     parser.add_argument("--size", default="200MB", help="size of the main input [%(default)s]")
     parser.add_argument("--sizes", default="20MB,200MB,1GB,4500MB", help="sizes of the growth table [%(default)s]")

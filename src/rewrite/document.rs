@@ -85,7 +85,7 @@ pub(super) struct Found {
     pub(super) health: Health,
     /// Closing brackets that were missing at the end.
     pub(super) brackets: u64,
-    /// Commas that were missing between events.
+    /// Commas that were missing between events or before their array.
     pub(super) commas: u64,
     /// What was skipped.
     pub(super) lost: Lost,
@@ -347,7 +347,10 @@ impl Walk<'_, '_> {
         if !found {
             self.content.rest(|_| Ok(()))?;
         }
-        self.found.lost.add(start, self.content.offset());
+        let end = self.content.offset();
+        // When nothing is lost, only the comma before the event array is missing.
+        self.found.commas += u64::from(end == start);
+        self.found.lost.add(start, end);
         Ok(())
     }
 

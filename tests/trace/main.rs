@@ -8,6 +8,7 @@ mod support;
 
 mod differential;
 mod doctor;
+mod fuzz;
 mod golden;
 mod hostile;
 mod laws;
