@@ -728,7 +728,9 @@ def main():
         slug = re.sub(r"[^a-z0-9]+", "-", f"{model} {cores} cores".lower()).strip("-")
         out = Path(arguments.out) if arguments.out else ROOT / "benchmarks/results" / f"{slug}.md"
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(report(bench, results, sizes, load))
+        # Notes are written by hand: what a person found behind the numbers.
+        _, mark, notes = out.read_text().partition("## Notes\n") if out.exists() else ("", "", "")
+        out.write_text(report(bench, results, sizes, load) + (f"\n{mark}{notes}" if mark else ""))
         bench.say(f"wrote {out}")
 
 
