@@ -98,14 +98,23 @@ pub(crate) fn attribute_file(trace: &Trace, options: &AttributeOptions) -> Resul
     content::check(trace, &mut health);
     precision::check(trace, &mut health);
     let names = Names::new(trace, options);
-    let host = Host::new(trace, &names);
-    let processes = Processes::new(trace, &host, &names, options);
+    let ((host, processes), (mut work, links, found)) = rayon::join(
+        || {
+            let host = Host::new(trace, &names);
+            let processes = Processes::new(trace, &host, &names, options);
+            (host, processes)
+        },
+        || {
+            let mut found = Health::default();
+            let work = work::collect(trace, &options.communication, &mut found);
+            let device_events: Vec<EventId> = work.iter().map(|work| work.event).collect();
+            let links = Links::new(trace, &device_events, &mut found);
+            (work, links, found)
+        },
+    );
+    health.merge(&found);
     let judge = Judge::new(&host, &names, &processes, options);
     let steps = Steps::new(trace, &host, &processes);
-
-    let mut work = work::collect(trace, &options.communication, &mut health);
-    let device_events: Vec<EventId> = work.iter().map(|work| work.event).collect();
-    let links = Links::new(trace, &device_events, &mut health);
     let verdicts = judge_launches(&host, &judge, &links);
     let orphans = Orphans::new(trace, &names, &host, &processes, &steps, &links);
     let placed = Placed {

@@ -256,7 +256,7 @@ impl Rows {
     /// Columns with space for the events of about `bytes` bytes of text.
     pub(super) fn with_capacity_for(bytes: usize) -> Self {
         let mut rows = Self::default();
-        rows.events.reserve(bytes / 256);
+        rows.events.reserve(bytes / 192);
         rows
     }
 

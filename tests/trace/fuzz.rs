@@ -263,7 +263,8 @@ fn known_to_both(mut row: Row, common: bool) -> Row {
     }
 }
 
-/// Exponents of more than 64 bits, and numbers in strings with white space around or escapes.
+/// Exponents of more than 64 bits, numbers in strings with white space around, and numbers or `false`
+/// in strings with escapes, and halves of surrogate pairs.
 fn is_beyond_the_reference(input: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut exponents = input.split(|byte| matches!(byte, b'e' | b'E')).skip(1);
@@ -271,13 +272,19 @@ fn is_beyond_the_reference(input: &[u8]) -> bool {
         let sign = usize::from(matches!(behind.first(), Some(b'+' | b'-')));
         digits(&behind[sign..]) > 17
     });
-    let mut strings = input.split(|byte| *byte == b'"');
-    long || strings.any(|text| {
-        let bare = text.trim_ascii();
-        let first = bare.first().copied().unwrap_or_default();
-        let is_number = first == b'-' || first.is_ascii_digit();
-        (bare.len() < text.len() && is_number) || text.windows(5).any(|part| part == b"\\u003")
-    })
+    let odd = |text: &[u8]| {
+        let quoted = [b"\"", text, b"\""].concat();
+        let Ok(plain) = serde_json::from_slice::<String>(&quoted) else {
+            return false;
+        };
+        let bare = plain.trim();
+        let means = bare == "false" || bare.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        means && bare.as_bytes() != text
+    };
+    let half = input
+        .windows(3)
+        .any(|part| matches!(part, b"\\ud" | b"\\uD"));
+    long || half || input.split(|byte| *byte == b'"').any(odd)
 }
 
 fn rows_of(trace: &Trace) -> Vec<Row> {
