@@ -28,6 +28,7 @@ pub struct Attribution {
     /// Files of a folder that were not read.
     pub skipped: Vec<SkippedInput>,
     /// Device time over all runs, ranks and devices.
+    #[serde(serialize_with = "super::table::measured")]
     pub totals: Table,
     /// One entry a run (strategy), in order of name, `baseline` first.
     pub runs: Vec<RunResult>,
@@ -108,6 +109,7 @@ pub struct RunResult {
     /// Indices into [`Attribution::ranks`].
     pub ranks: Vec<usize>,
     /// Device time over its ranks.
+    #[serde(serialize_with = "super::table::measured")]
     pub totals: Table,
     /// Self time of host operators by phase, over its ranks.
     pub host_phases: BTreeMap<Phase, HostPhase>,
@@ -180,6 +182,7 @@ pub struct RankResult {
     /// Which profiler window of this rank, from 0.
     pub window: usize,
     /// Device time over its devices.
+    #[serde(serialize_with = "super::table::measured")]
     pub totals: Table,
     /// One entry a device with work, in order of index.
     pub devices: Vec<DeviceResult>,

@@ -221,6 +221,14 @@ impl Serialize for Table {
     }
 }
 
+/// Writes the table of files without device work as an empty object: nothing was measured there.
+pub(crate) fn measured<S: Serializer>(table: &Table, serializer: S) -> Result<S::Ok, S::Error> {
+    if table.total.events == 0 {
+        return serializer.serialize_map(Some(0))?.end();
+    }
+    table.serialize(serializer)
+}
+
 /// What a device did over one window; each instant counts once, for the first class active in the
 /// order compute, communication, copy, fill.
 ///

@@ -381,7 +381,8 @@ impl<'a> Content<'a> {
             Some((b'}', rest)) => trim_start(rest).is_empty(),
             Some((b',', rest)) => match trim_start(rest).split_first() {
                 Some((b'"', key)) => {
-                    let quote = memchr::memchr(b'"', &key[..key.len().min(LOOK)]);
+                    let quote = super::escape::read(&key[..key.len().min(LOOK)]);
+                    let quote = quote.map(|text| text.raw.len());
                     quote.is_some_and(|quote| trim_start(&key[quote + 1..]).starts_with(b":"))
                 }
                 // A comma too many.

@@ -37,6 +37,14 @@ fn int(value: &Value) -> i64 {
         .unwrap_or_else(|| panic!("no integer: {value}"))
 }
 
+/// A value of a table; a level without device work has an empty one.
+fn int_of(table: &Value, row: &str, column: &str) -> i64 {
+    if table.as_object().is_some_and(serde_json::Map::is_empty) {
+        return 0;
+    }
+    int(&table[row][column])
+}
+
 fn check(found: &mut Vec<String>, law: impl FnOnce() -> String, left: i64, right: i64) {
     if left != right {
         found.push(format!("{}: {left} is not {right}", law()));
@@ -230,12 +238,12 @@ fn levels(answer: &Value, found: &mut Vec<String>) {
 fn adds_up(at: &str, parts: &[&Value], whole: &Value, found: &mut Vec<String>) {
     for bucket in BUCKETS.iter().copied().chain(["total"]) {
         for column in ADDITIVE.iter().copied().chain(["busy_ns", "launches"]) {
-            let sum = parts.iter().map(|part| int(&part[bucket][column])).sum();
+            let sum = parts.iter().map(|part| int_of(part, bucket, column)).sum();
             check(
                 found,
                 || format!("{at}: the parts of {bucket} {column} add up"),
                 sum,
-                int(&whole[bucket][column]),
+                int_of(whole, bucket, column),
             );
         }
     }
@@ -249,7 +257,7 @@ fn coverage(at: &str, level: &Value, found: &mut Vec<String>) {
         found,
         || format!("{at}: coverage counts all device events"),
         events,
-        int(&totals["total"]["events"]),
+        int_of(totals, "total", "events"),
     );
     let linked: i64 = coverage["linked_by"]
         .as_object()
@@ -269,7 +277,7 @@ fn coverage(at: &str, level: &Value, found: &mut Vec<String>) {
             found,
             || format!("{at}: coverage has the {bucket} events"),
             int(&coverage[bucket]),
-            int(&totals[bucket]["events"]),
+            int_of(totals, bucket, "events"),
         );
     }
     let recompute = &level["recompute"];
@@ -277,7 +285,7 @@ fn coverage(at: &str, level: &Value, found: &mut Vec<String>) {
         found,
         || format!("{at}: recompute is in the table"),
         int(&recompute["device_sum_ns"]),
-        int(&totals["recompute"]["sum_ns"]),
+        int_of(totals, "recompute", "sum_ns"),
     );
     for column in ["regions", "ops", "device_sum_ns"] {
         let kinds = recompute["by_evidence"].as_object().unwrap();
