@@ -16,4 +16,5 @@ pub mod text;
 pub use attribution::{AttributionView, By, attribution_document, attribution_rows};
 pub use doctor::{codes_document, diagnosis_document};
 pub use document::{Align, Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
+#[cfg(feature = "cli")]
 pub(crate) use name::visible;
