@@ -31,6 +31,16 @@ pub(crate) struct Plan {
     pub(crate) base_time: bool,
 }
 
+/// A modest number of cases; `PROPTEST_CASES` asks for another.
+pub(crate) fn few(cases: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    ProptestConfig {
+        cases: asked.map_or(cases, |cases| cases.parse().unwrap()),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 /// Every kind of plan, small ones first when shrinking.
 pub(crate) fn plans() -> impl Strategy<Value = Plan> {
     let shape = (any::<u64>(), 0..4u64, 1..4u64, 0..3u64, 1..4u64);

@@ -14,7 +14,7 @@ use tracekit::ingest::{IngestOptions, Reader};
 use crate::support::answer::{
     answer, attribution, comparable, differences, json, read_as, stored, without,
 };
-use crate::support::builder::{Content, Layout, build, plans};
+use crate::support::builder::{Content, Layout, build, few, plans};
 use crate::support::seeded::Seeded;
 use crate::support::{content, corpus, files_under, gzip, laws, minify, package, zstd};
 
@@ -53,16 +53,6 @@ impl Bench {
             found.join("\n")
         );
         Ok(())
-    }
-}
-
-/// A modest number of cases; `PROPTEST_CASES` asks for another.
-fn few(cases: u32) -> ProptestConfig {
-    let asked = std::env::var("PROPTEST_CASES").ok();
-    ProptestConfig {
-        cases: asked.map_or(cases, |cases| cases.parse().unwrap()),
-        failure_persistence: None,
-        ..ProptestConfig::default()
     }
 }
 

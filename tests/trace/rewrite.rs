@@ -15,7 +15,7 @@ use tracekit::rewrite::{
 use tracekit::{Error, ErrorKind, HealthCode, Trace};
 
 use crate::support::answer::{attribution, differences, json, stored};
-use crate::support::builder::{Layout, build, plans};
+use crate::support::builder::{Layout, build, few, plans};
 use crate::support::seeded::Seeded;
 use crate::support::{content, files_under, gzip, package, zstd};
 
@@ -553,16 +553,6 @@ fn progress_only_grows_and_ends_at_the_total() {
         told.last(),
         Some(&(2 * bytes.len() as u64, 2 * bytes.len() as u64))
     );
-}
-
-/// A modest number of cases; `PROPTEST_CASES` asks for another.
-fn few(cases: u32) -> ProptestConfig {
-    let asked = std::env::var("PROPTEST_CASES").ok();
-    ProptestConfig {
-        cases: asked.map_or(cases, |cases| cases.parse().unwrap()),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
 }
 
 proptest! {
