@@ -94,6 +94,31 @@ pub enum ProgressEvent {
     },
 }
 
+/// What `read` gives for each of `inputs`, in their order; they are read side by side.
+pub(crate) fn read_each<T: Send>(
+    inputs: &[Input],
+    progress: &(dyn Fn(ProgressEvent) + Sync),
+    read: impl Fn(&Input) -> T + Sync,
+) -> Vec<T> {
+    let sizes: Vec<u64> = inputs
+        .iter()
+        .map(|input| std::fs::metadata(&input.path).map_or(0, |metadata| metadata.len()))
+        .collect();
+    progress(ProgressEvent::Total {
+        files: inputs.len(),
+        bytes: sizes.iter().sum(),
+    });
+    inputs
+        .par_iter()
+        .zip(&sizes)
+        .map(|(input, bytes)| {
+            let done = read(input);
+            progress(ProgressEvent::FileDone { bytes: *bytes });
+            done
+        })
+        .collect()
+}
+
 /// Reads and attributes every trace under the paths of `request`.
 ///
 /// # Errors
@@ -104,23 +129,8 @@ pub fn attribute_paths(
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Attribution> {
     let Discovered { inputs, skipped } = discover(request.paths)?;
-    let sizes: Vec<u64> = inputs
-        .iter()
-        .map(|input| std::fs::metadata(&input.path).map_or(0, |metadata| metadata.len()))
-        .collect();
-    progress(ProgressEvent::Total {
-        files: inputs.len(),
-        bytes: sizes.iter().sum(),
-    });
-    let read: Vec<std::result::Result<File, Refused>> = inputs
-        .par_iter()
-        .zip(&sizes)
-        .map(|(input, bytes)| {
-            let file = read_file(input, request);
-            progress(ProgressEvent::FileDone { bytes: *bytes });
-            file
-        })
-        .collect();
+    let read: Vec<std::result::Result<File, Refused>> =
+        read_each(&inputs, progress, |input| read_file(input, request));
     let mut skipped: Vec<SkippedInput> = skipped
         .into_iter()
         .map(|skipped| SkippedInput {

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use rayon::prelude::*;
-
 use super::diagnosis::{
     Basis, Diagnosis, FileDiagnosis, Finding, Impact, Judgement, RunDiagnosis, SCHEMA_VERSION,
     SkippedFile,
@@ -14,7 +12,7 @@ use super::measure::{Measured, Measures};
 use super::verdict::{Context, verdict, weigh};
 use crate::attribute::{
     AttributeOptions, AttributedFile, ProgressEvent, Request, SkippedInput, Tool, attributed,
-    check_ranks, nothing_readable, put_in_order,
+    check_ranks, nothing_readable, put_in_order, read_each,
 };
 use crate::error::{Error, Result};
 use crate::health::{Health, HealthCode, HealthEntry};
@@ -42,14 +40,6 @@ pub fn diagnose_paths(
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Diagnosis> {
     let Discovered { inputs, skipped } = discover(examination.paths)?;
-    let sizes: Vec<u64> = inputs
-        .iter()
-        .map(|input| std::fs::metadata(&input.path).map_or(0, |metadata| metadata.len()))
-        .collect();
-    progress(ProgressEvent::Total {
-        files: inputs.len(),
-        bytes: sizes.iter().sum(),
-    });
     let options = AttributeOptions::default();
     let request = Request {
         paths: examination.paths,
@@ -60,15 +50,7 @@ pub fn diagnose_paths(
         hash_inputs: false,
         salvage: None,
     };
-    let read: Vec<Result<Read>> = inputs
-        .par_iter()
-        .zip(&sizes)
-        .map(|(input, bytes)| {
-            let read = read(input, &request);
-            progress(ProgressEvent::FileDone { bytes: *bytes });
-            read
-        })
-        .collect();
+    let read: Vec<Result<Read>> = read_each(&inputs, progress, |input| read(input, &request));
     let mut skipped: Vec<SkippedFile> = skipped
         .into_iter()
         .map(|skipped| SkippedFile {
