@@ -1,11 +1,16 @@
 //! The sample traces against what the same process measured about itself while it was recorded:
 //! wall clocks around every phase and PyTorch's own operator times (`fixtures/truth`).
 
+use std::path::PathBuf;
+use std::sync::Mutex;
+
 use serde_json::Value;
-use tracekit::attribute::AttributeOptions;
+use tracekit::attribute::{AttributeOptions, ProgressEvent, Request, attribute_paths};
+use tracekit::doctor::{Examination, diagnose_paths};
+use tracekit::ingest::IngestOptions;
 
 use crate::support::answer::{attribution, json};
-use crate::support::package;
+use crate::support::{files_under, package};
 
 const STRATEGIES: [&str; 3] = ["baseline", "checkpoint", "offload"];
 
@@ -148,4 +153,60 @@ fn the_samples_have_no_findings_but_that_they_are_host_only() {
         })
         .collect();
     assert_eq!(findings, [("no_device_work".to_owned(), 3)]);
+}
+
+/// What is told of the progress over the samples: the total first, then every file once.
+fn check_progress(work: impl FnOnce(&[PathBuf], &(dyn Fn(ProgressEvent) + Sync))) {
+    let folder = package("fixtures/traces");
+    let told = Mutex::new(Vec::new());
+    work(std::slice::from_ref(&folder), &|event| {
+        told.lock().unwrap().push(event);
+    });
+    let mut stored: Vec<u64> = files_under(&folder)
+        .iter()
+        .map(|path| path.metadata().unwrap().len())
+        .collect();
+    let total = ProgressEvent::Total {
+        files: stored.len(),
+        bytes: stored.iter().sum(),
+    };
+    let told = told.into_inner().unwrap();
+    assert_eq!(told.first(), Some(&total));
+    let mut done: Vec<u64> = told[1..]
+        .iter()
+        .map(|event| match event {
+            ProgressEvent::FileDone { bytes } => *bytes,
+            ProgressEvent::Total { .. } => panic!("the total comes once: {told:?}"),
+        })
+        .collect();
+    stored.sort_unstable();
+    done.sort_unstable();
+    assert_eq!(done, stored);
+}
+
+#[test]
+fn progress_tells_the_total_and_every_file_of_an_attribution() {
+    check_progress(|paths, progress| {
+        let request = Request {
+            paths,
+            ingest: IngestOptions::default(),
+            options: &AttributeOptions::default(),
+            ranks: Vec::new(),
+            expect: Vec::new(),
+            hash_inputs: false,
+            salvage: None,
+        };
+        attribute_paths(&request, progress).unwrap();
+    });
+}
+
+#[test]
+fn progress_tells_the_total_and_every_file_of_a_diagnosis() {
+    check_progress(|paths, progress| {
+        let examination = Examination {
+            paths,
+            ingest: IngestOptions::default(),
+        };
+        diagnose_paths(&examination, progress).unwrap();
+    });
 }
