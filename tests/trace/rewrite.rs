@@ -555,6 +555,25 @@ fn progress_only_grows_and_ends_at_the_total() {
     );
 }
 
+#[test]
+fn a_slice_notes_what_it_kept_and_clipped() {
+    let mut options = SliceOptions::default();
+    options.categories = vec!["kernel".to_owned()];
+    for (name, clips) in [
+        ("checkpoint-non-reentrant", false),
+        ("lane-overlap-repaired", true),
+    ] {
+        let (done, out) = sliced(&golden(name), &options).unwrap();
+        assert_eq!(done.clipped > 0, clips, "{name}");
+        let text: Value = serde_json::from_slice(&out).unwrap();
+        let note = &text["tracekit_slice"];
+        assert_eq!(note["events"].as_u64(), Some(done.events), "{note}");
+        assert_eq!(note["of"].as_u64(), Some(done.of), "{note}");
+        let noted = clips.then_some(done.clipped);
+        assert_eq!(note["clipped_events"].as_u64(), noted, "{note}");
+    }
+}
+
 proptest! {
     #![proptest_config(few(24))]
 
