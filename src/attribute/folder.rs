@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::collective::{self, Member};
-use super::file::{FileAttribution, MAX_DURATIONS, attribute_file, too_long};
+use super::dissection::{Dissection, MAX_DURATIONS, dissect, too_long};
+use super::file::FileAttribution;
 use super::options::{AttributeOptions, StepRange};
 use super::result::{
     Attribution, InputRecord, LostContent, RankResult, RunResult, SCHEMA_VERSION, SkippedInput,
@@ -283,6 +284,16 @@ fn salvaged(
 
 /// Attributes `trace`, which was read from `input`.
 pub(crate) fn attributed(input: &Input, trace: &Trace, request: &Request<'_>) -> Result<File> {
+    Ok(attributed_and(input, trace, request, |_| ())?.0)
+}
+
+/// Attributes `trace`, which was read from `input`, and takes what `look` sees in its dissection.
+pub(crate) fn attributed_and<T>(
+    input: &Input,
+    trace: &Trace,
+    request: &Request<'_>,
+    look: impl FnOnce(&Dissection<'_>) -> T,
+) -> Result<(File, T)> {
     let root = input.root.as_deref();
     let metadata = &trace.metadata;
     let mut named = BTreeSet::new();
@@ -315,15 +326,19 @@ pub(crate) fn attributed(input: &Input, trace: &Trace, request: &Request<'_>) ->
         input.path.clone()
     };
     let (worker, time) = window_of_path(&input.path);
-    Ok(File {
+    let (attribution, seen) = dissect(trace, request.options, |dissection| {
+        (FileAttribution::new(dissection), look(dissection))
+    })
+    .map_err(|error| error.in_file(&input.path))?;
+    let file = File {
         record,
         run: run_name(&folder, root, &given, several),
         folder,
         worker,
         time,
-        attribution: attribute_file(trace, request.options)
-            .map_err(|error| error.in_file(&input.path))?,
-    })
+        attribution,
+    };
+    Ok((file, seen))
 }
 
 /// SHA-256 of the stored bytes.

@@ -13,6 +13,7 @@ mod class;
 mod collective;
 mod content;
 mod device;
+mod dissection;
 mod evidence;
 mod file;
 mod folder;

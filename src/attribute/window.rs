@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::device::{Activity, mark_first_of_launch, tables};
+use super::device::{Activity, tables};
 use super::evidence::{Judge, Tally};
 use super::host::Host;
 use super::interval::{Piece, overlap, union};
@@ -30,24 +30,8 @@ pub(crate) struct StepWindows<'a> {
 }
 
 impl StepWindows<'_> {
-    /// One result a device with work, in order of index.
-    pub(crate) fn devices(
-        &self,
-        trace: &Trace,
-        work: &mut [Work],
-        launches: usize,
-    ) -> Vec<DeviceResult> {
-        work.par_sort_unstable_by_key(|work| {
-            (
-                work.device,
-                work.span.start,
-                work.bucket,
-                work.class,
-                work.span.end,
-                work.event,
-            )
-        });
-        mark_first_of_launch(work, launches);
+    /// One result a device with work, in order of index; `work` is in order of device and start.
+    pub(crate) fn devices(&self, trace: &Trace, work: &[Work]) -> Vec<DeviceResult> {
         let devices = trace.metadata.devices.iter().rev();
         let names: BTreeMap<i64, &str> = devices
             .filter_map(|device| Some((device.id?, device.name.as_deref()?)))
