@@ -1,5 +1,10 @@
 //! Where GPU training time goes, exactly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![expect(
+    dead_code,
+    unused_imports,
+    reason = "the topics of inspect come one by one"
+)]
 
 pub mod attribute;
 #[cfg(feature = "cli")]
@@ -8,6 +13,7 @@ pub mod doctor;
 mod error;
 mod health;
 pub mod ingest;
+pub mod inspect;
 pub mod model;
 pub mod report;
 pub mod rewrite;

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layers, from the bottom up: a file may use only its own layer and those before it.
-const LAYERS: [&[&str]; 7] = [
+const LAYERS: [&[&str]; 8] = [
     &["units", "error", "health"],
     &["model"],
     &["ingest"],
     &["attribute"],
+    &["inspect"],
     &["doctor", "rewrite"],
     &["report"],
     &["cli"],

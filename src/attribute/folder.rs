@@ -129,9 +129,36 @@ pub fn attribute_paths(
     request: &Request<'_>,
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Attribution> {
+    let (attribution, _) = attribute_and(request, progress, |_, _| Ok(()))?;
+    Ok(attribution)
+}
+
+/// Attributes every trace under the paths of `request`, and takes what `look` sees in the dissection of
+/// each and the content that it was read from: one entry a file, like [`Attribution::ranks`].
+pub(crate) fn attribute_and<T: Send>(
+    request: &Request<'_>,
+    progress: &(dyn Fn(ProgressEvent) + Sync),
+    look: impl Fn(&Dissection<'_>, &[u8]) -> Result<T> + Sync,
+) -> Result<(Attribution, Vec<T>)> {
+    combine(gather(request, progress, look)?, request)
+}
+
+/// The files that were asked for.
+struct Gathered<T> {
+    /// In order of path.
+    files: Vec<File<T>>,
+    /// Files of a folder that were not read, in order of path.
+    skipped: Vec<SkippedInput>,
+}
+
+fn gather<T: Send>(
+    request: &Request<'_>,
+    progress: &(dyn Fn(ProgressEvent) + Sync),
+    look: impl Fn(&Dissection<'_>, &[u8]) -> Result<T> + Sync,
+) -> Result<Gathered<T>> {
     let Discovered { inputs, skipped } = discover(request.paths)?;
-    let read: Vec<std::result::Result<File, Refused>> =
-        read_each(&inputs, progress, |input| read_file(input, request));
+    let read: Vec<std::result::Result<File<T>, Refused>> =
+        read_each(&inputs, progress, |input| read_file(input, request, &look));
     let mut skipped: Vec<SkippedInput> = skipped
         .into_iter()
         .map(|skipped| SkippedInput {
@@ -168,27 +195,31 @@ pub fn attribute_paths(
             return Err(Error::new(ErrorKind::Usage, message));
         }
     }
-    if let Some(range) = request.options.steps
-        && files
-            .iter()
-            .all(|file| file.attribution.host.steps.is_empty())
-    {
-        let message = match files
-            .iter()
-            .filter_map(|file| file.attribution.steps)
-            .reduce(|(first, last), (other_first, other_last)| {
-                (first.min(other_first), last.max(other_last))
-            }) {
-            Some((first, last)) => format!("no step in {range}: there are {first} to {last}"),
-            None => format!("no step in {range}: there are no steps here"),
-        };
-        return Err(about(request.paths, Error::new(ErrorKind::Usage, message)));
-    }
+    check_steps(&files, request)?;
     let durations: i128 = files.iter().map(|file| file.attribution.durations).sum();
     if durations > MAX_DURATIONS {
         return Err(about(request.paths, too_long()));
     }
-    combine(files, skipped, request)
+    Ok(Gathered { files, skipped })
+}
+
+/// Some file has a step of the range that was asked for.
+fn check_steps<T>(files: &[File<T>], request: &Request<'_>) -> Result<()> {
+    let Some(range) = request.options.steps else {
+        return Ok(());
+    };
+    let mut all = files.iter().map(|file| &file.attribution);
+    if !all.all(|attribution| attribution.host.steps.is_empty()) {
+        return Ok(());
+    }
+    let known = files.iter().filter_map(|file| file.attribution.steps);
+    let message = match known.reduce(|(first, last), (other_first, other_last)| {
+        (first.min(other_first), last.max(other_last))
+    }) {
+        Some((first, last)) => format!("no step in {range}: there are {first} to {last}"),
+        None => format!("no step in {range}: there are no steps here"),
+    };
+    Err(about(request.paths, Error::new(ErrorKind::Usage, message)))
 }
 
 /// The error with the path that it is about, when only one was given.
@@ -214,8 +245,8 @@ pub(crate) fn nothing_readable(paths: &[PathBuf], skipped: &[SkippedInput]) -> E
     about(paths, Error::new(ErrorKind::NotATrace, message))
 }
 
-/// One file, attributed.
-pub(crate) struct File {
+/// One file, attributed, with what else was seen in it.
+pub(crate) struct File<T = ()> {
     pub(crate) record: InputRecord,
     /// Rank folder aside, the folder it is in.
     pub(crate) run: String,
@@ -224,6 +255,7 @@ pub(crate) struct File {
     worker: PathBuf,
     time: u64,
     pub(crate) attribution: FileAttribution,
+    pub(crate) seen: T,
 }
 
 /// A file that could not be read.
@@ -233,17 +265,23 @@ struct Refused {
     failed: bool,
 }
 
-fn read_file(input: &Input, request: &Request<'_>) -> std::result::Result<File, Refused> {
+fn read_file<T: Send>(
+    input: &Input,
+    request: &Request<'_>,
+    look: &(impl Fn(&Dissection<'_>, &[u8]) -> Result<T> + Sync),
+) -> std::result::Result<File<T>, Refused> {
     let located = |error: Error| error.in_file(&input.path);
     let source = Source::open(&input.path, &request.ingest).map_err(|error| Refused {
         error: located(error),
         failed: true,
     })?;
     let read = || match Trace::from_bytes(source.bytes(), &request.ingest) {
-        Ok(trace) => attributed(input, &trace, request),
+        Ok(trace) => attributed_and(input, &trace, request, |dissection| {
+            look(dissection, source.bytes())
+        }),
         Err(error) => match request.salvage {
             Some(salvage) if error.is_damage() => {
-                salvaged(input, &source, &error, salvage, request)
+                salvaged(input, &source, &error, salvage, request, look)
             }
             _ => Err(error),
         },
@@ -262,13 +300,14 @@ fn read_file(input: &Input, request: &Request<'_>) -> std::result::Result<File, 
 }
 
 /// Attributes what is whole in a damaged file.
-fn salvaged(
+fn salvaged<T>(
     input: &Input,
     source: &Source,
     damage: &Error,
     salvage: Salvage,
     request: &Request<'_>,
-) -> Result<File> {
+    look: impl FnOnce(&Dissection<'_>, &[u8]) -> Result<T>,
+) -> Result<File<T>> {
     let salvaged = salvage(source.bytes())?;
     let mut trace = Trace::from_bytes(&salvaged.content, &request.ingest)?;
     trace.bytes = source.bytes().len() as u64;
@@ -276,7 +315,9 @@ fn salvaged(
     trace
         .health
         .add(HealthCode::Salvaged, 1, Some(damage.reason()));
-    let mut file = attributed(input, &trace, request)?;
+    let mut file = attributed_and(input, &trace, request, |dissection| {
+        look(dissection, &salvaged.content)
+    })?;
     file.record.partial = true;
     file.record.lost = Some(salvaged.lost());
     Ok(file)
@@ -284,16 +325,16 @@ fn salvaged(
 
 /// Attributes `trace`, which was read from `input`.
 pub(crate) fn attributed(input: &Input, trace: &Trace, request: &Request<'_>) -> Result<File> {
-    Ok(attributed_and(input, trace, request, |_| ())?.0)
+    attributed_and(input, trace, request, |_| Ok(()))
 }
 
 /// Attributes `trace`, which was read from `input`, and takes what `look` sees in its dissection.
-pub(crate) fn attributed_and<T>(
+fn attributed_and<T>(
     input: &Input,
     trace: &Trace,
     request: &Request<'_>,
-    look: impl FnOnce(&Dissection<'_>) -> T,
-) -> Result<(File, T)> {
+    look: impl FnOnce(&Dissection<'_>) -> Result<T>,
+) -> Result<File<T>> {
     let root = input.root.as_deref();
     let metadata = &trace.metadata;
     let mut named = BTreeSet::new();
@@ -330,15 +371,15 @@ pub(crate) fn attributed_and<T>(
         (FileAttribution::new(dissection), look(dissection))
     })
     .map_err(|error| error.in_file(&input.path))?;
-    let file = File {
+    Ok(File {
         record,
         run: run_name(&folder, root, &given, several),
         folder,
         worker,
         time,
         attribution,
-    };
-    Ok((file, seen))
+        seen: seen.map_err(|error| error.in_file(&input.path))?,
+    })
 }
 
 /// SHA-256 of the stored bytes.
@@ -351,8 +392,8 @@ fn hash(bytes: &[u8]) -> String {
 }
 
 /// Puts files in the order of output, run by run, and compares the ranks of each run.
-pub(crate) fn put_in_order(files: &mut [File]) {
-    let baseline = |file: &File| !is_called(&file.run, "baseline");
+pub(crate) fn put_in_order<T>(files: &mut [File<T>]) {
+    let baseline = |file: &File<T>| !is_called(&file.run, "baseline");
     files.sort_by(|a, b| {
         (baseline(a), &a.run, &a.folder)
             .cmp(&(baseline(b), &b.run, &b.folder))
@@ -381,11 +422,8 @@ pub(crate) fn put_in_order(files: &mut [File]) {
     }
 }
 
-fn combine(
-    mut files: Vec<File>,
-    skipped: Vec<SkippedInput>,
-    request: &Request<'_>,
-) -> Result<Attribution> {
+fn combine<T>(gathered: Gathered<T>, request: &Request<'_>) -> Result<(Attribution, Vec<T>)> {
+    let Gathered { mut files, skipped } = gathered;
     put_in_order(&mut files);
     let mut health = Health::default();
     for (number, file) in files.iter().enumerate() {
@@ -429,7 +467,11 @@ fn combine(
     for run in &runs {
         totals.add(&run.totals);
     }
-    Ok(Attribution {
+    let (inputs, seen) = files
+        .into_iter()
+        .map(|file| (file.record, file.seen))
+        .unzip();
+    let attribution = Attribution {
         schema_version: SCHEMA_VERSION,
         tool: Tool {
             name: "tracekit",
@@ -438,17 +480,18 @@ fn combine(
         options: options_in_force(request),
         recompute: summary::recompute(runs.iter().map(|run| &run.recompute), &totals),
         coverage: summary::coverage(runs.iter().map(|run| &run.coverage)),
-        inputs: files.into_iter().map(|file| file.record).collect(),
+        inputs,
         skipped,
         totals,
         runs,
         ranks,
         health: health.entries(),
-    })
+    };
+    Ok((attribution, seen))
 }
 
 /// Which profiler window of its rank each file of a run is.
-fn windows(group: &[File]) -> Vec<usize> {
+fn windows<T>(group: &[File<T>]) -> Vec<usize> {
     let mut windows: Vec<usize> = Vec::with_capacity(group.len());
     for (place, file) in group.iter().enumerate() {
         let before = place.checked_sub(1).map(|before| &group[before]);
@@ -461,7 +504,7 @@ fn windows(group: &[File]) -> Vec<usize> {
     windows
 }
 
-fn rank_results(group: &[File], run: usize, first: usize) -> Vec<RankResult> {
+fn rank_results<T>(group: &[File<T>], run: usize, first: usize) -> Vec<RankResult> {
     let mut results: Vec<RankResult> = Vec::new();
     for ((place, file), window) in group.iter().enumerate().zip(windows(group)) {
         let attribution = &file.attribution;
@@ -480,8 +523,8 @@ fn rank_results(group: &[File], run: usize, first: usize) -> Vec<RankResult> {
     results
 }
 
-fn run_result(
-    group: &[File],
+fn run_result<T>(
+    group: &[File<T>],
     ranks: &[RankResult],
     first: usize,
     options: &AttributeOptions,
@@ -507,8 +550,9 @@ fn run_result(
 
 /// Names files that claim one rank or hold one capture, and counts ranks that are not here. `group`
 /// is in order of rank, worker and time. Ranks are missing only where `all_ranks` were asked for.
-pub(crate) fn check_ranks(group: &[File], all_ranks: bool, health: &mut Health) {
-    let same_worker = |a: &File, b: &File| a.worker == b.worker && a.record.rank == b.record.rank;
+pub(crate) fn check_ranks<T>(group: &[File<T>], all_ranks: bool, health: &mut Health) {
+    let same_worker =
+        |a: &File<T>, b: &File<T>| a.worker == b.worker && a.record.rank == b.record.rank;
     for copies in group.chunk_by(|a, b| same_worker(a, b) && a.time == b.time) {
         if copies.len() > 1 {
             let about = named("one capture", copies.iter());
@@ -525,7 +569,7 @@ pub(crate) fn check_ranks(group: &[File], all_ranks: bool, health: &mut Health) 
             continue;
         };
         ranks += 1;
-        let workers: Vec<&File> = files.chunk_by(same_worker).map(|files| &files[0]).collect();
+        let workers: Vec<&File<T>> = files.chunk_by(same_worker).map(|files| &files[0]).collect();
         if workers.len() > 1 {
             let count = workers.len() as u64;
             let about = named(&format!("rank {rank}"), workers.into_iter());
@@ -545,7 +589,7 @@ pub(crate) fn check_ranks(group: &[File], all_ranks: bool, health: &mut Health) 
 }
 
 /// `what: path, path, …`, the first few.
-fn named<'a>(what: &str, files: impl ExactSizeIterator<Item = &'a File>) -> String {
+fn named<'a, T: 'a>(what: &str, files: impl ExactSizeIterator<Item = &'a File<T>>) -> String {
     let more = files.len() > 8;
     let mut paths: Vec<&str> = files
         .take(8)

@@ -44,7 +44,8 @@ pub use evidence::EvidenceKind;
 pub(crate) use file::FileAttribution;
 pub use file::{HostOperation, host_operations};
 pub(crate) use folder::{
-    File as AttributedFile, attributed, check_ranks, nothing_readable, put_in_order, read_each,
+    File as AttributedFile, attribute_and, attributed, check_ranks, nothing_readable, put_in_order,
+    read_each,
 };
 pub use folder::{ProgressEvent, Request, Salvage, Salvaged, attribute_paths};
 pub use options::{AttributeOptions, RecomputeEvidence, StepRange};
@@ -57,4 +58,8 @@ pub use result::{
 pub use table::{Bucket, Cell, OtherKind, Table, Timeline};
 
 pub(crate) use anchor::{Anchors, NOWHERE};
-pub(crate) use work::clipped;
+pub(crate) use dissection::Dissection;
+pub(crate) use host::{HostThread, Moment, NONE, Op, span_of};
+pub(crate) use interval::{Piece, innermost, overlap, piece_at, union};
+pub(crate) use link::Launch;
+pub(crate) use work::{Work, clipped};

@@ -19,7 +19,7 @@ pub(crate) struct Work {
     pub(crate) event: EventId,
     /// Index of the device.
     pub(crate) device: i64,
-    lane: Lane,
+    pub(crate) lane: Lane,
     /// After repair.
     pub(crate) span: Span,
     pub(crate) class: DeviceClass,
@@ -35,10 +35,10 @@ pub(crate) struct Work {
 
 /// A stream of a device as one writer numbers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Lane {
+pub(crate) struct Lane {
     device: i64,
     pid: Ident,
-    stream: Ident,
+    pub(crate) stream: Ident,
 }
 
 /// All device work of a trace, by lane and start; overlaps on lanes counted and repaired.

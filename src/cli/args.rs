@@ -87,9 +87,9 @@ pub(super) struct OutputArgs {
 pub(super) enum Format {
     /// A report for people
     Text,
-    /// Everything, schema tracekit.attribution/v1
+    /// Everything, with the name and version of its schema
     Json,
-    /// One row a run, rank, device, step and bucket
+    /// Plain rows for spreadsheets and data frames
     Csv,
     /// The report as Markdown
     Markdown,

@@ -159,7 +159,7 @@ fn attributed(args: &Args) -> Result<Attribution> {
 }
 
 /// What is whole in a damaged file, by the rules of `repair --salvage`.
-fn salvaged(stored: &[u8]) -> Result<Salvaged> {
+pub(super) fn salvaged(stored: &[u8]) -> Result<Salvaged> {
     let mut salvaged = Salvaged::default();
     let options = RepairOptions {
         salvage: true,
@@ -247,7 +247,7 @@ pub(super) fn step_range(text: &str) -> std::result::Result<StepRange, String> {
     Ok(range)
 }
 
-fn phase(text: &str) -> std::result::Result<(Phase, Regex), String> {
+pub(super) fn phase(text: &str) -> std::result::Result<(Phase, Regex), String> {
     let Some((name, expression)) = text.split_once('=') else {
         return Err("use NAME=REGEX".to_owned());
     };
@@ -261,7 +261,7 @@ fn phase(text: &str) -> std::result::Result<(Phase, Regex), String> {
     Ok((phase, pattern(expression)?))
 }
 
-fn pattern(text: &str) -> std::result::Result<Regex, String> {
+pub(super) fn pattern(text: &str) -> std::result::Result<Regex, String> {
     Regex::new(text).map_err(|error| {
         // The last line is the reason; those before it draw where it is.
         let error = error.to_string();

@@ -7,6 +7,7 @@ mod args;
 mod attribute;
 mod doctor;
 mod exit;
+mod inspect;
 mod output;
 mod progress;
 mod redact;
@@ -41,6 +42,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Attribute(attribute::Args),
+    Inspect(inspect::Args),
     Doctor(doctor::Args),
     Repair(repair::Args),
     Slice(slice::Args),
@@ -55,6 +57,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     };
     let done = match &cli.command {
         Command::Attribute(args) => attribute::run(args),
+        Command::Inspect(args) => inspect::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Slice(args) => slice::run(args),

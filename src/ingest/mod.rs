@@ -14,6 +14,7 @@
 //! assemble   parts to one table
 //! check      absurd times
 //! pairs      B and E to lengths
+//! args       arguments that no column holds, when asked for
 //! ```
 //!
 //! Nothing depends on how the work is cut: chunk and segment sizes, threads, compression and white
@@ -21,6 +22,7 @@
 
 use std::path::Path;
 
+mod args;
 mod assemble;
 mod check;
 mod content;
@@ -48,6 +50,7 @@ mod text;
 pub use discover::{Discovered, Input, Skipped, discover, is_trace_name};
 pub use source::Source;
 
+pub(crate) use args::{Args, arguments};
 pub(crate) use content::{Columns, Content, Piece, Resume, Trouble};
 pub(crate) use escape::{decode_into, quote_into};
 pub(crate) use mend::mend;

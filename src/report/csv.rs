@@ -34,11 +34,14 @@ fn cell(value: &Value) -> String {
         Value::Text(name) => text(name),
         Value::Ns(time) | Value::NsChange(time) => time.0.to_string(),
         Value::Count(count) => count.to_string(),
+        Value::Id(number) | Value::Bytes(number) => number.to_string(),
+        Value::Number(number) if number.is_finite() => number.to_string(),
         Value::Percent(ratio) | Value::PercentChange(ratio) if ratio.is_finite() => {
             ratio.to_string()
         }
         Value::Percent(_)
         | Value::PercentChange(_)
+        | Value::Number(_)
         | Value::Missing
         | Value::NotApplicable
         | Value::Blank => String::new(),

@@ -191,6 +191,12 @@ pub enum Value {
     NsChange(Ns),
     /// A number of things.
     Count(u64),
+    /// A number that names a thing: a rank, a device.
+    Id(i64),
+    /// A number of bytes.
+    Bytes(i64),
+    /// A plain number.
+    Number(f64),
     /// A ratio, shown in percent.
     Percent(f64),
     /// A relative difference, shown in percent.

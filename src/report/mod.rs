@@ -7,6 +7,7 @@ mod attribution;
 pub mod csv;
 mod doctor;
 mod document;
+mod inspection;
 pub mod json;
 pub mod markdown;
 mod name;
@@ -16,5 +17,6 @@ pub mod text;
 pub use attribution::{AttributionView, By, attribution_document, attribution_rows};
 pub use doctor::{codes_document, diagnosis_document};
 pub use document::{Align, Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
+pub use inspection::{frame_rows, inspection_document};
 #[cfg(feature = "cli")]
 pub(crate) use name::visible;

@@ -13,6 +13,9 @@ pub(crate) fn spelled(value: &Value) -> String {
         Value::Ns(time) => ms(*time),
         Value::NsChange(time) => ms_change(*time),
         Value::Count(value) => count(*value),
+        Value::Id(value) => value.to_string(),
+        Value::Bytes(value) => mib(*value),
+        Value::Number(value) => number(*value),
         Value::Percent(ratio) => percent(*ratio),
         Value::PercentChange(ratio) => percent_change(*ratio),
         Value::Missing => "—".to_owned(),
@@ -49,6 +52,25 @@ pub(crate) fn count(value: u64) -> String {
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", count(number))
+}
+
+/// A number of bytes in MiB with three decimals, without its unit.
+pub(crate) fn mib(bytes: i64) -> String {
+    match bytes as f64 / f64::from(1 << 20) {
+        0.0 => "0".to_owned(),
+        small if small.abs() < 0.0005 => if small > 0.0 { "<0.001" } else { ">-0.001" }.to_owned(),
+        large => grouped(&format!("{large:.3}")),
+    }
+}
+
+/// A number with three digits behind the point; very large and very small ones with their exponent.
+pub(crate) fn number(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => "n/a".to_owned(),
+        0.0 => "0".to_owned(),
+        size if (0.001..1e15).contains(&size) => grouped(&format!("{value:.3}")),
+        _ => format!("{value:.3e}"),
+    }
 }
 
 /// A ratio in percent with one decimal, without its sign `%`.
@@ -156,6 +178,20 @@ mod tests {
         assert_eq!(percent(1.0), "100.0");
         assert_eq!(percent(25.5), "2,550.0");
         assert_eq!(percent(f64::INFINITY), "n/a");
+    }
+
+    #[test]
+    fn bytes_and_plain_numbers_have_three_decimals() {
+        assert_eq!(mib(0), "0");
+        assert_eq!(mib(1), "<0.001");
+        assert_eq!(mib(-1), ">-0.001");
+        assert_eq!(mib(3 << 19), "1.500");
+        assert_eq!(mib(i64::MAX), "8,796,093,022,208.000");
+        assert_eq!(number(0.0), "0");
+        assert_eq!(number(-1234.5), "-1,234.500");
+        assert_eq!(number(0.000_12), "1.200e-4");
+        assert_eq!(number(1e18), "1.000e18");
+        assert_eq!(number(f64::NAN), "n/a");
     }
 
     #[test]

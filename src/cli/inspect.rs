@@ -1,0 +1,249 @@
+//! `tracekit inspect`: breakdowns of traces, one topic at a time.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use regex::Regex;
+
+use super::args::{Format, InputArgs, OutputArgs};
+use super::attribute::{pattern, phase, salvaged, step_range};
+use super::exit::Exit;
+use super::output::{Target, say};
+use super::progress::Progress;
+use super::threads;
+use crate::attribute::{AttributeOptions, Phase, Request, Salvage, StepRange};
+use crate::error::{Error, ErrorKind, Result};
+use crate::health::Severity;
+use crate::ingest::IngestOptions;
+use crate::inspect::{By, Definition, Frame, InspectOptions, Inspection, Topic, inspect_paths};
+use crate::report::{self, frame_rows, inspection_document};
+use crate::units::Ns;
+
+const EXAMPLES: &str = "\
+Examples:
+  tracekit inspect trace.pt.trace.json.gz
+      What is in this trace?
+
+Exit codes:
+  0  done
+  1  with --strict: events or files are missing from the numbers
+  2  wrong usage, or an input that cannot be read; nothing is printed
+  4  done, but some files of a folder could not be read";
+
+/// Breaks traces down: why devices idle, operators, kernels, launches, communication, memory
+///
+/// Without a TOPIC it tells what is in each trace. A folder that is called like a topic is ./TOPIC.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES, after_help = "--help shows examples and exit codes.")]
+#[command(override_usage = "tracekit inspect [OPTIONS] [TOPIC] <PATH>...")]
+#[command(mut_arg("paths", |paths| paths.help(topics())))]
+pub(super) struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    /// Analyse what is whole in damaged files, instead of refusing them
+    #[arg(long, help_heading = "Input")]
+    salvage: bool,
+
+    /// Group rows by this, too; may be repeated. Which topics know which is in the README
+    #[arg(long, value_name = "WHAT", help_heading = "Report")]
+    by: Vec<Grouping>,
+
+    /// Name the N largest, or give N examples; the rest is one row
+    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Report")]
+    top: usize,
+
+    /// The table that CSV has, by its name in JSON [default: the first]
+    #[arg(long, value_name = "NAME", help_heading = "Report")]
+    table: Option<String>,
+
+    /// Whose definitions to follow where they differ
+    #[arg(
+        long,
+        value_name = "WHOSE",
+        default_value = "tracekit",
+        help_heading = "Report"
+    )]
+    definition: Whose,
+
+    /// A gap up to so many nanoseconds is launch latency when the launch was made in time
+    #[arg(
+        long,
+        value_name = "NS",
+        default_value_t = 30_000,
+        help_heading = "Report"
+    )]
+    #[arg(value_parser = clap::value_parser!(i64).range(0..=1_000_000_000_000))]
+    idle_threshold: i64,
+
+    /// Only steps A to B, as in ProfilerStep#N, both included; also A.., ..B, or one number
+    #[arg(long, alias = "step", value_name = "A..B", value_parser = step_range)]
+    #[arg(help_heading = "Selection")]
+    steps: Option<StepRange>,
+
+    /// Annotations that match REGEX name phase NAME, as for attribute; may be repeated
+    #[arg(long = "phase", value_name = "NAME=REGEX", value_parser = phase)]
+    #[arg(help_heading = "Attribution")]
+    phases: Vec<(Phase, Regex)>,
+
+    /// Kernels that match REGEX are communication; may be repeated
+    #[arg(long = "comm", value_name = "REGEX", value_parser = pattern)]
+    #[arg(help_heading = "Attribution")]
+    communication: Vec<Regex>,
+
+    /// Infer phases as if no annotation named them
+    #[arg(long, help_heading = "Attribution")]
+    ignore_annotations: bool,
+}
+
+/// What to group rows by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Grouping {
+    Phase,
+    Step,
+    Stream,
+    Shape,
+    Module,
+}
+
+/// Whose definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Whose {
+    Tracekit,
+    Hta,
+    Tensorboard,
+}
+
+/// The help of the positional arguments, with every topic.
+fn topics() -> String {
+    let mut help =
+        "What to break down, then trace files, folders of them, or - for standard input:"
+            .to_owned();
+    for topic in Topic::ALL {
+        let (name, about) = (topic.name(), topic.about());
+        help.push_str(&format!("\n  {name:<14} {about}"));
+    }
+    help
+}
+
+/// The topic and the paths behind it.
+fn topic_and_paths(args: &Args) -> Result<(Topic, &[PathBuf])> {
+    let paths = &args.input.paths;
+    let named = paths
+        .first()
+        .and_then(|first| Topic::from_name(first.to_str()?));
+    match (named, paths.as_slice()) {
+        (Some(topic), [_]) => {
+            let name = topic.name();
+            let message = format!(
+                "which trace? use: tracekit inspect {name} PATH (or ./{name} for a file of that name)"
+            );
+            Err(Error::new(ErrorKind::Usage, message))
+        }
+        (Some(topic), [_, paths @ ..]) => Ok((topic, paths)),
+        (_, paths) => Ok((Topic::Summary, paths)),
+    }
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Args) -> Result<Exit> {
+    anstream::ColorChoice::from(args.output.color).write_global();
+    let (topic, paths) = topic_and_paths(args)?;
+    let target = Target::new(args.output.output.as_deref())?;
+    target.check_inputs(paths)?;
+    threads::start(args.input.threads)?;
+    let inspection = inspected(args, topic, paths)?;
+    target.write(&rendered(args, &target, &inspection)?)?;
+    Ok(ended(args, &inspection))
+}
+
+fn inspected(args: &Args, topic: Topic, paths: &[PathBuf]) -> Result<Inspection> {
+    let mut attribute = AttributeOptions::default();
+    attribute.phases.clone_from(&args.phases);
+    attribute.communication.clone_from(&args.communication);
+    attribute.steps = args.steps;
+    attribute.ignore_annotations = args.ignore_annotations;
+    let request = Request {
+        salvage: args.salvage.then_some(salvaged as Salvage),
+        paths,
+        ingest: IngestOptions {
+            mmap: !args.input.no_mmap,
+            ..IngestOptions::default()
+        },
+        options: &attribute,
+        ranks: args.input.ranks.clone(),
+        expect: args.input.expect.clone(),
+        hash_inputs: args.output.format == Format::Json,
+    };
+    let by = args.by.iter().map(|by| match by {
+        Grouping::Phase => By::Phase,
+        Grouping::Step => By::Step,
+        Grouping::Stream => By::Stream,
+        Grouping::Shape => By::Shape,
+        Grouping::Module => By::Module,
+    });
+    let options = InspectOptions {
+        by: by.collect(),
+        idle_threshold: Ns(args.idle_threshold),
+        definition: match args.definition {
+            Whose::Tracekit => Definition::Tracekit,
+            Whose::Hta => Definition::Hta,
+            Whose::Tensorboard => Definition::Tensorboard,
+        },
+        top: args.top,
+    };
+    let progress = Progress::new(args.output.progress, args.output.quiet);
+    inspect_paths(&request, topic, &options, &|event| progress.observe(event))
+}
+
+fn rendered(args: &Args, target: &Target, inspection: &Inspection) -> Result<String> {
+    let document = || inspection_document(inspection, args.output.verbose);
+    Ok(match args.output.format {
+        Format::Text => {
+            let width = target.width();
+            let styled = target.is_styled();
+            report::text::render(&document(), report::text::TextOptions { width, styled })
+        }
+        Format::Markdown => report::markdown::render(&document()),
+        Format::Csv => report::csv::render(&frame_rows(chosen(args, inspection)?)),
+        Format::Json => report::json::render(inspection)
+            .map_err(|error| Error::new(ErrorKind::Io, format!("no JSON for this: {error}")))?,
+    })
+}
+
+/// The one table that CSV can hold.
+fn chosen<'a>(args: &Args, inspection: &'a Inspection) -> Result<&'a Frame> {
+    let frames = &inspection.frames;
+    let chosen = match &args.table {
+        None => frames.first(),
+        Some(name) => frames.iter().find(|frame| frame.name == name),
+    };
+    chosen.ok_or_else(|| {
+        let name = args.table.as_deref().unwrap_or("");
+        let known: Vec<&str> = frames.iter().map(|frame| frame.name).collect();
+        let message = format!("no table is called '{name}' here: {}", known.join(", "));
+        Error::new(ErrorKind::Usage, message)
+    })
+}
+
+/// Tells of files that are not in the result, where it does not tell so itself.
+fn ended(args: &Args, inspection: &Inspection) -> Exit {
+    let failed = || inspection.skipped.iter().filter(|input| input.failed);
+    let tells_itself = matches!(args.output.format, Format::Text | Format::Markdown);
+    if !tells_itself && !args.output.quiet {
+        for input in failed() {
+            say(&format!("skipped {}: {}", input.path, input.reason));
+        }
+    }
+    let worst = inspection.health.iter().map(|entry| entry.severity).max();
+    if args.output.strict && worst >= Some(Severity::DataLoss) {
+        Exit::Strict
+    } else if failed().next().is_some() {
+        Exit::SomeInputsFailed
+    } else {
+        Exit::Done
+    }
+}

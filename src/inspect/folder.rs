@@ -1,0 +1,82 @@
+//! From paths to an inspection.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::frame::Frame;
+use super::options::InspectOptions;
+use super::subject::{Inspected, Subject};
+use super::summary::Summary;
+use super::topic::Topic;
+use super::view::View;
+use crate::attribute::{
+    Attribution, Coverage, InputRecord, ProgressEvent, Request, SkippedInput, Tool, attribute_and,
+};
+use crate::error::Result;
+use crate::health::HealthEntry;
+
+/// Name and version of the JSON schema.
+pub const SCHEMA_VERSION: &str = "tracekit.inspect/v1";
+
+/// The result of an inspection: the JSON schema `tracekit.inspect/v1`, as types.
+#[derive(Debug, Clone, Serialize)]
+pub struct Inspection {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: &'static str,
+    /// Which program made it.
+    pub tool: Tool,
+    /// What the traces were broken down into.
+    pub topic: Topic,
+    /// The options in force.
+    pub options: BTreeMap<&'static str, serde_json::Value>,
+    /// The files read, in order of run, rank and window.
+    pub inputs: Vec<InputRecord>,
+    /// Files of a folder that were not read.
+    pub skipped: Vec<SkippedInput>,
+    /// The tables.
+    pub frames: Vec<Frame>,
+    /// How well device work could be placed.
+    pub coverage: Coverage,
+    /// What is wrong or unusual.
+    pub health: Vec<HealthEntry>,
+}
+
+/// Reads every trace under the paths of `request` and breaks it down into `topic`.
+///
+/// # Errors
+/// As [`attribute_paths`](crate::attribute::attribute_paths).
+pub fn inspect_paths(
+    request: &Request<'_>,
+    topic: Topic,
+    options: &InspectOptions,
+    progress: &(dyn Fn(ProgressEvent) + Sync),
+) -> Result<Inspection> {
+    let (attribution, frames) = match topic {
+        Topic::Summary => broken_down(&Summary, request, options, progress),
+    }?;
+    Ok(Inspection {
+        schema_version: SCHEMA_VERSION,
+        tool: attribution.tool,
+        topic,
+        options: attribution.options,
+        inputs: attribution.inputs,
+        skipped: attribution.skipped,
+        frames,
+        coverage: attribution.coverage,
+        health: attribution.health,
+    })
+}
+
+fn broken_down<S: Subject>(
+    subject: &S,
+    request: &Request<'_>,
+    options: &InspectOptions,
+    progress: &(dyn Fn(ProgressEvent) + Sync),
+) -> Result<(Attribution, Vec<Frame>)> {
+    let (attribution, seen) = attribute_and(request, progress, |dissection, content| {
+        subject.look(&View::new(dissection, content, options))
+    })?;
+    let frames = subject.tables(Inspected::of(&attribution, seen));
+    Ok((attribution, frames))
+}

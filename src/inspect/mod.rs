@@ -1,0 +1,22 @@
+//! Breakdowns: what a trace spends its time on, looked at from one side each.
+//!
+//! ```text
+//! paths ─ attribute ─→ dissection ─ look ─→ what one file says ─ tables ─→ frames
+//!                      of each file         (one a file, at once)          over all files
+//! ```
+//! A [`Topic`] is one side; its module has the definitions of every column. All of them see the same
+//! [view](view::View): device work with its phase, step and launch, and host threads with their
+//! operators nested. Arguments that no column of a trace holds are read again where they are needed.
+
+mod folder;
+mod frame;
+mod options;
+mod subject;
+mod summary;
+mod topic;
+mod view;
+
+pub use folder::{Inspection, SCHEMA_VERSION, inspect_paths};
+pub use frame::{Entry, Frame, Series, Unit, Values};
+pub use options::{By, Definition, InspectOptions};
+pub use topic::Topic;

@@ -1,0 +1,62 @@
+//! How to break a trace down.
+
+use crate::units::Ns;
+
+/// How to break a trace down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InspectOptions {
+    /// What to group rows by, beside what each table is grouped by in any case.
+    pub by: Vec<By>,
+    /// A gap on a stream up to so long, after which the host was ahead, is launch latency. HTA's
+    /// `consecutive_kernel_delay` is 30 ns in its documentation.
+    pub idle_threshold: Ns,
+    /// Whose definitions to follow where they differ.
+    pub definition: Definition,
+    /// At most so many rows of names, and of examples such as the longest gaps; the others are put
+    /// together in one row.
+    pub top: usize,
+}
+
+impl Default for InspectOptions {
+    fn default() -> Self {
+        Self {
+            by: Vec::new(),
+            idle_threshold: Ns(30_000),
+            definition: Definition::Tracekit,
+            top: 20,
+        }
+    }
+}
+
+/// What rows may be grouped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum By {
+    /// The training phase (bucket) of the device work or operator.
+    Phase,
+    /// The training step.
+    Step,
+    /// The stream of a device.
+    Stream,
+    /// The input dimensions of an operator, the grid and block of a kernel.
+    Shape,
+    /// The `nn.Module` around an operator, from Python frames.
+    Module,
+}
+
+/// Whose definitions to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Definition {
+    /// tracekit's own.
+    Tracekit,
+    /// Those of HolisticTraceAnalysis.
+    Hta,
+    /// Those of PyTorch's TensorBoard plugin.
+    Tensorboard,
+}
+
+impl InspectOptions {
+    /// True when rows are to be grouped by `by`.
+    pub fn is_by(&self, by: By) -> bool {
+        self.by.contains(&by)
+    }
+}

@@ -1,0 +1,80 @@
+//! What a trace can be broken down into.
+
+use super::frame::Frame;
+use super::view::View;
+use crate::attribute::{Attribution, RankResult};
+use crate::error::Result;
+
+/// One way to break traces down.
+pub(crate) trait Subject: Sync {
+    /// What is taken from one file.
+    type Seen: Send;
+
+    /// What one file says.
+    ///
+    /// # Errors
+    /// When the content of the file is not what it was when it was read.
+    fn look(&self, view: &View<'_>) -> Result<Self::Seen>;
+
+    /// The tables over all files.
+    fn tables(&self, files: Vec<Inspected<'_, Self::Seen>>) -> Vec<Frame>;
+}
+
+/// One file, with what was seen in it. Files come in order of run, rank and window.
+pub(crate) struct Inspected<'a, T> {
+    /// Its run's name.
+    pub(crate) run: &'a str,
+    /// Number of its run.
+    pub(crate) run_number: usize,
+    /// Its attribution.
+    pub(crate) rank: &'a RankResult,
+    /// Which profiler window of its rank it is, when its rank has several in the run.
+    pub(crate) window: Option<usize>,
+    pub(crate) seen: T,
+}
+
+impl<'a, T> Inspected<'a, T> {
+    /// One entry a file of `attribution`.
+    pub(super) fn of(attribution: &'a Attribution, seen: Vec<T>) -> Vec<Self> {
+        let ranks = &attribution.ranks;
+        let with = |rank: &'a RankResult, seen| {
+            let same = |other: &&RankResult| (other.run, other.rank) == (rank.run, rank.rank);
+            let run = &attribution.runs[rank.run];
+            let several = run
+                .ranks
+                .iter()
+                .map(|number| &ranks[*number])
+                .filter(same)
+                .count()
+                > 1;
+            Self {
+                run: &run.name,
+                run_number: rank.run,
+                rank,
+                window: several.then_some(rank.window),
+                seen,
+            }
+        };
+        ranks
+            .iter()
+            .zip(seen)
+            .map(|(rank, seen)| with(rank, seen))
+            .collect()
+    }
+}
+
+/// Puts the frames of all files together: those with one name become one, behind columns that say
+/// which file a row is from.
+pub(crate) fn stacked(files: Vec<Inspected<'_, Vec<Frame>>>) -> Vec<Frame> {
+    let mut stacked: Vec<Frame> = Vec::new();
+    for file in files {
+        for frame in file.seen {
+            let frame = frame.of_file(file.run, file.rank.rank, file.window);
+            match stacked.iter_mut().find(|known| known.name == frame.name) {
+                Some(known) => known.append(frame),
+                None => stacked.push(frame),
+            }
+        }
+    }
+    stacked
+}

@@ -1,0 +1,48 @@
+//! What traces can be broken down into.
+
+use serde::Serialize;
+
+/// What traces are broken down into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topic {
+    /// What is in each trace.
+    Summary,
+}
+
+impl Topic {
+    /// Every topic, in the order in which they are listed.
+    pub const ALL: [Self; 1] = [Self::Summary];
+
+    /// The word for it on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+        }
+    }
+
+    /// The topic called `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|topic| topic.name() == name)
+    }
+
+    /// What it tells, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Summary => "what is in each trace: kinds of events, steps",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_json() {
+        for topic in Topic::ALL {
+            assert_eq!(serde_json::to_value(topic).unwrap(), topic.name());
+            assert_eq!(Topic::from_name(topic.name()), Some(topic));
+        }
+    }
+}

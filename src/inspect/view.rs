@@ -1,0 +1,145 @@
+//! One trace as the breakdowns see it.
+
+use std::sync::OnceLock;
+
+use super::options::InspectOptions;
+use crate::attribute::{Dissection, HostThread, Launch, Moment, NONE, Op, Work, span_of};
+use crate::error::Result;
+use crate::ingest::{Args, arguments};
+use crate::model::{EventId, Ident, Trace};
+use crate::units::Span;
+
+/// One trace, taken apart, with the content that it was read from.
+pub(crate) struct View<'a> {
+    pub(crate) dissection: &'a Dissection<'a>,
+    pub(crate) options: &'a InspectOptions,
+    content: &'a [u8],
+    /// By launch.
+    launchers: OnceLock<Vec<Option<Launcher>>>,
+}
+
+/// Where on the host a launch was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Launcher {
+    /// Number of the host thread.
+    pub(crate) thread: usize,
+    /// Number, on that thread, of the innermost operator open at the launch.
+    pub(crate) op: Option<u32>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(
+        dissection: &'a Dissection<'a>,
+        content: &'a [u8],
+        options: &'a InspectOptions,
+    ) -> Self {
+        Self {
+            dissection,
+            options,
+            content,
+            launchers: OnceLock::new(),
+        }
+    }
+
+    /// The trace.
+    pub(crate) fn trace(&self) -> &'a Trace {
+        self.dissection.trace
+    }
+
+    /// The device work that counts (all, or what the selected steps launched), by device and start.
+    pub(crate) fn work(&self) -> impl Iterator<Item = &'a Work> {
+        let dissection = self.dissection;
+        let all = dissection.options.steps.is_none();
+        dissection.work.iter().filter(move |work| {
+            all || (work.step != NONE && dissection.selected[work.step as usize])
+        })
+    }
+
+    /// The work of each device, in order of index; each in order of start.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = (i64, Vec<&'a Work>)> {
+        let mut devices: Vec<(i64, Vec<&'a Work>)> = Vec::new();
+        for work in self.work() {
+            match devices.last_mut() {
+                Some((device, list)) if *device == work.device => list.push(work),
+                _ => devices.push((work.device, vec![work])),
+            }
+        }
+        devices.into_iter()
+    }
+
+    /// The launch of `work`.
+    pub(crate) fn launch(&self, work: &Work) -> Option<&'a Launch> {
+        self.dissection.links.launches.get(work.launch as usize)
+    }
+
+    /// From the start to the end of the call that made the launch; empty for a launch flow.
+    pub(crate) fn call(&self, launch: &Launch) -> Span {
+        span_of(self.trace(), launch.event)
+    }
+
+    /// Where launch number `launch` was made; `None` outside of all known host threads.
+    pub(crate) fn launcher(&self, launch: u32) -> Option<Launcher> {
+        let launchers = self.launchers.get_or_init(|| self.find_launchers());
+        launchers.get(launch as usize).copied().flatten()
+    }
+
+    fn find_launchers(&self) -> Vec<Option<Launcher>> {
+        let host = self.dissection.host;
+        let launches = &self.dissection.links.launches;
+        let mut by_thread: Vec<Vec<Moment>> = vec![Vec::new(); host.threads.len()];
+        for (key, launch) in (0u32..).zip(launches) {
+            if let Some(thread) = host.thread(launch.track) {
+                by_thread[thread].push(Moment { at: launch.at, key });
+            }
+        }
+        let mut found = vec![None; launches.len()];
+        for (thread, mut moments) in by_thread.into_iter().enumerate() {
+            moments.sort_unstable_by_key(|moment| (moment.at, moment.key));
+            let ops = host.threads[thread].innermost_at(&moments);
+            for (moment, op) in moments.iter().zip(ops) {
+                let op = (op != NONE).then_some(op);
+                found[moment.key as usize] = Some(Launcher { thread, op });
+            }
+        }
+        found
+    }
+
+    /// Host thread number `thread`.
+    pub(crate) fn thread(&self, thread: usize) -> &'a HostThread {
+        &self.dissection.host.threads[thread]
+    }
+
+    /// The operator that `launcher` names.
+    pub(crate) fn op(&self, launcher: Launcher) -> Option<&'a Op> {
+        Some(&self.thread(launcher.thread).ops[launcher.op? as usize])
+    }
+
+    /// The name of a step; `None` for work in no step.
+    pub(crate) fn step_name(&self, step: u32) -> Option<&'a str> {
+        let steps = &self.dissection.steps.all;
+        Some(&steps.get(step as usize)?.name)
+    }
+
+    /// `pid`, `tid` or stream as text.
+    pub(crate) fn ident(&self, ident: Ident) -> Option<String> {
+        match ident {
+            Ident::Missing => None,
+            Ident::Int(number) => Some(number.to_string()),
+            Ident::Text(text) => Some(self.trace().strings.get(text).to_owned()),
+        }
+    }
+
+    /// What `take` makes of the arguments `keys` of each of `wanted`, in order of number.
+    ///
+    /// # Errors
+    /// When the content is not what it was when the trace was read.
+    pub(crate) fn arguments<T: Send>(
+        &self,
+        wanted: &[EventId],
+        keys: &[&'static str],
+        take: impl Fn(EventId, &Args<'_>) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        debug_assert!(wanted.is_sorted());
+        arguments(self.content, self.trace(), wanted, keys, take)
+    }
+}

@@ -1,0 +1,176 @@
+//! An inspection as a document, and its frames as plain tables.
+
+use super::document::{Block, Column, Document, Note, Row, Section, Table, Value};
+use super::number::count;
+use crate::health::Severity;
+use crate::inspect::{Entry, Frame, Inspection, Series, Unit};
+use crate::units::Ns;
+
+/// Rows of a table that are shown unless everything is asked for.
+const SHOWN_ROWS: usize = 40;
+
+/// `inspection` as a report; all rows and findings when `verbose`.
+pub fn inspection_document(inspection: &Inspection, verbose: bool) -> Document {
+    let topic = inspection.topic.name();
+    let lead = match inspection.inputs.as_slice() {
+        [input] => format!("{}: {}", input.path, inspection.topic.about()),
+        inputs => format!(
+            "{} files: {}",
+            count(inputs.len() as u64),
+            inspection.topic.about()
+        ),
+    };
+    let mut sections: Vec<Section> = inspection
+        .frames
+        .iter()
+        .map(|frame| section(frame, verbose))
+        .collect();
+    sections.push(Section {
+        title: None,
+        blocks: vec![Block::Notes(notes(inspection, verbose))],
+    });
+    Document {
+        title: format!("Inspection: {topic}"),
+        lead,
+        sections,
+    }
+}
+
+fn section(frame: &Frame, verbose: bool) -> Section {
+    let title = Some(heading(frame.name));
+    if frame.is_empty() {
+        let text = format!("{} There is none here.", frame.about);
+        return Section {
+            title,
+            blocks: vec![Block::Paragraph(text)],
+        };
+    }
+    let shown = if verbose {
+        frame.len()
+    } else {
+        frame.len().min(SHOWN_ROWS)
+    };
+    let columns: Vec<&Series> = frame
+        .columns
+        .iter()
+        .filter(|column| !is_silent(column))
+        .collect();
+    let mut table = Table {
+        caption: frame.about.to_owned(),
+        keys: 1,
+        columns: columns.iter().map(|column| titled(column)).collect(),
+        rows: Vec::with_capacity(shown),
+    };
+    for row in 0..shown {
+        let cells = columns.iter().map(|column| value(column, row));
+        table.rows.push(Row::new(cells.collect()));
+    }
+    let mut blocks = vec![Block::Table(table)];
+    if shown < frame.len() {
+        let more = count((frame.len() - shown) as u64);
+        let text = format!("… and {more} more rows: -v, JSON and CSV have all.");
+        blocks.push(Block::Paragraph(text));
+    }
+    Section { title, blocks }
+}
+
+/// True for a column that says nothing: null everywhere, or the one file that all rows are from.
+fn is_silent(column: &Series) -> bool {
+    let first = column.values.get(0);
+    let same = || (1..column.values.len()).all(|row| column.values.get(row) == first);
+    let of_file = matches!(column.name, "run" | "rank" | "window");
+    (first == Entry::Null || of_file) && same()
+}
+
+fn heading(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// The column as people read it: its unit under its name.
+fn titled(column: &Series) -> Column {
+    let without = |unit: &str| heading(column.name.strip_suffix(unit).unwrap_or(column.name));
+    let with_unit = |name, unit| Column {
+        unit: Some(unit),
+        ..Column::number(name)
+    };
+    match (column.unit, &column.values) {
+        (Unit::None, crate::inspect::Values::Int(_)) => Column::number(heading(column.name)),
+        (Unit::None, _) => Column::text(heading(column.name)),
+        (Unit::Count | Unit::Number, _) => Column::number(heading(column.name)),
+        (Unit::Ns | Unit::At, _) => Column::ms(without("_ns")),
+        (Unit::Bytes, _) => with_unit(without("_bytes"), "MiB"),
+        (Unit::Ratio, _) => Column::percent(heading(column.name)),
+        (Unit::GbPerS, _) => with_unit(without("_gbps"), "GB/s"),
+    }
+}
+
+fn value(column: &Series, row: usize) -> Value {
+    match (column.values.get(row), column.unit) {
+        (Entry::Null, _) => Value::Missing,
+        (Entry::Text(text), _) => Value::text(text),
+        (Entry::Bool(flag), _) => Value::text(if flag { "yes" } else { "no" }),
+        (Entry::Int(number), Unit::Ns | Unit::At) => Value::Ns(Ns(number)),
+        (Entry::Int(number), Unit::Bytes) => Value::Bytes(number),
+        (Entry::Int(number), Unit::Count) => {
+            u64::try_from(number).map_or(Value::Id(number), Value::Count)
+        }
+        (Entry::Int(number), _) => Value::Id(number),
+        (Entry::Float(number), Unit::Ratio) => Value::Percent(number),
+        (Entry::Float(number), _) => Value::Number(number),
+    }
+}
+
+/// The rows of `frame` with its own column names, for CSV.
+pub fn frame_rows(frame: &Frame) -> Table {
+    let rows = (0..frame.len()).map(|row| {
+        let cells = frame.columns.iter().map(|column| match value(column, row) {
+            Value::Text(_) if matches!(column.values.get(row), Entry::Bool(true)) => {
+                Value::text("true")
+            }
+            Value::Text(_) if matches!(column.values.get(row), Entry::Bool(false)) => {
+                Value::text("false")
+            }
+            value => value,
+        });
+        Row::new(cells.collect())
+    });
+    Table {
+        caption: frame.about.to_owned(),
+        keys: 0,
+        columns: frame
+            .columns
+            .iter()
+            .map(|column| Column::text(column.name))
+            .collect(),
+        rows: rows.collect(),
+    }
+}
+
+/// Files left out, and what is wrong or unusual, in a line each.
+fn notes(inspection: &Inspection, verbose: bool) -> Vec<Note> {
+    let mut notes: Vec<Note> = inspection
+        .skipped
+        .iter()
+        .filter(|input| input.failed || verbose)
+        .map(|input| {
+            let label = if input.failed { "failed" } else { "skipped" };
+            Note::new(label, format!("{}: {}", input.path, input.reason))
+        })
+        .collect();
+    let shown = |severity| verbose || severity > Severity::Info;
+    let findings: Vec<String> = inspection
+        .health
+        .iter()
+        .filter(|entry| shown(entry.severity))
+        .map(|entry| format!("{} {}", entry.code, count(entry.count)))
+        .collect();
+    let text = match findings.as_slice() {
+        [] => "nothing unusual".to_owned(),
+        some => format!(
+            "{} (tracekit doctor tells what that means)",
+            some.join(", ")
+        ),
+    };
+    notes.push(Note::new("health", text));
+    notes
+}
