@@ -3,7 +3,7 @@
 use super::document::{Block, Column, Document, Note, Row, Section, Table, Value};
 use super::number::count;
 use crate::health::Severity;
-use crate::inspect::{Entry, Frame, Inspection, Series, Unit};
+use crate::inspect::{Entry, Frame, Inspection, Series, Unit, Values};
 use crate::units::Ns;
 
 /// Rows of a table that are shown unless everything is asked for.
@@ -94,9 +94,8 @@ fn titled(column: &Series) -> Column {
         ..Column::number(name)
     };
     match (column.unit, &column.values) {
-        (Unit::None, crate::inspect::Values::Int(_)) => Column::number(heading(column.name)),
-        (Unit::None, _) => Column::text(heading(column.name)),
-        (Unit::Count | Unit::Number, _) => Column::number(heading(column.name)),
+        (Unit::None, Values::Text(_) | Values::Bool(_)) => Column::text(heading(column.name)),
+        (Unit::None | Unit::Count | Unit::Number, _) => Column::number(heading(column.name)),
         (Unit::Ns | Unit::At, _) => Column::ms(without("_ns")),
         (Unit::Bytes, _) => with_unit(without("_bytes"), "MiB"),
         (Unit::Ratio, _) => Column::percent(heading(column.name)),
