@@ -119,14 +119,11 @@ enum Whose {
 
 /// The help of the positional arguments, with every topic.
 fn topics() -> String {
-    let mut help =
-        "What to break down, then trace files, folders of them, or - for standard input:"
-            .to_owned();
-    for topic in Topic::ALL {
-        let (name, about) = (topic.name(), topic.about());
-        help.push_str(&format!("\n  {name:<14} {about}"));
-    }
-    help
+    let topics = Topic::ALL.map(|topic| format!("\n  {:<14} {}", topic.name(), topic.about()));
+    format!(
+        "What to break down, then trace files, folders of them, or - for standard input:{}",
+        topics.concat()
+    )
 }
 
 /// The topic and the paths behind it.
