@@ -72,7 +72,9 @@ health_codes! {
     FailedInput "failed_input" DataLoss "a file under a trace name could not be read and is not in the numbers";
     ForeignTrace "foreign_trace" Error "no event in the file is of the PyTorch profiler: there is nothing to attribute";
     EmptyCapture "empty_capture" DataLoss "the capture holds no operator, launch, annotation or device work: there is nothing to attribute";
-    Salvaged "salvaged" DataLoss "the file is damaged: what is whole in it was read, the rest is not in the numbers";
+    Salvaged "salvaged" DataLoss "the file is damaged, or was before it was repaired: what is whole in it was read, the rest is not in the numbers";
+    ProfilerStopped "profiler_stopped" DataLoss "the profiler's own log says that it stopped collecting device records early or dropped some: device work is missing";
+    ProfilerErrors "profiler_errors" DataLoss "the profiler's own log says that CUPTI, which collects device records, failed: device work may be missing";
     LostRecords "lost_records" Notice "the profiler's own log says that device records were out of its range, warm-up included: launches_without_work tells what is missing";
     LaunchesWithoutWork "launches_without_work" DataLoss "kernel launches whose device work is not in the file: device time is missing from the numbers";
     UnlinkedDeviceWork "unlinked_device_work" DataLoss "device work whose launch is not in the file: counted as `unlinked`, in no phase";
@@ -107,6 +109,8 @@ health_codes! {
     ClockOffset "clock_offset" Notice "the clock differs from that of other ranks: compare durations across ranks, not times";
     RecomputeNotObservable "recompute_not_observable" Notice "compiled regions or graph launches hide recompute: what is shown is a lower bound";
     MissingRanks "missing_ranks" Notice "the run has fewer ranks here than its world size";
+    Sliced "sliced" Notice "the file is a part that was cut out of a trace: what is outside of it is in no number";
+    Repaired "repaired" Notice "the file was repaired before: what was no JSON or overlapped was changed, and nothing was lost by that";
     UnterminatedArray "unterminated_array" Notice "the event array has no closing bracket, which the array form allows";
     TrailingComma "trailing_comma" Notice "commas before a closing bracket, which is no JSON: read all the same";
     ControlCharacters "control_characters" Notice "strings with raw control characters, which is no JSON: read all the same";
@@ -283,6 +287,11 @@ impl Health {
         for counter in self.counters.values_mut() {
             counter.first = None;
         }
+    }
+
+    /// Forgets the findings of this kind.
+    pub(crate) fn forget(&mut self, code: HealthCode) {
+        self.counters.remove(&code);
     }
 
     /// How often `code` was found.

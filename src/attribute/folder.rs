@@ -59,6 +59,8 @@ pub struct Salvaged {
     pub bytes: u64,
     /// Where and how compressed data is damaged, behind which nothing could be read.
     pub damage: Option<String>,
+    /// What was no JSON and has one sensible reading.
+    pub findings: Health,
 }
 
 impl Salvaged {
@@ -311,10 +313,18 @@ fn salvaged<T>(
     let salvaged = salvage(source.bytes())?;
     let mut trace = Trace::from_bytes(&salvaged.content, &request.ingest)?;
     trace.bytes = source.bytes().len() as u64;
-    trace.health.forget_places();
-    trace
-        .health
-        .add(HealthCode::Salvaged, 1, Some(damage.reason()));
+    let health = &mut trace.health;
+    health.forget_places();
+    // The content notes what was just done to it, which is being told here.
+    for code in [
+        HealthCode::Salvaged,
+        HealthCode::Repaired,
+        HealthCode::ReplacedEvents,
+    ] {
+        health.forget(code);
+    }
+    health.add(HealthCode::Salvaged, 1, Some(damage.reason()));
+    health.merge(&salvaged.findings);
     let mut file = attributed_and(input, &trace, request, |dissection| {
         look(dissection, &salvaged.content)
     })?;
@@ -356,8 +366,13 @@ fn attributed_and<T>(
         world_size: metadata.distributed.world_size,
         device_names,
         compressed: trace.compressed,
-        partial: false,
-        lost: None,
+        partial: metadata.rewriting.lost.is_some(),
+        lost: metadata.rewriting.lost.clone().map(|lost| LostContent {
+            ranges: lost.ranges,
+            bytes: lost.bytes,
+            events_estimated: lost.events_estimated,
+            damage: lost.damage,
+        }),
     };
     let several = request.paths.len() > 1;
     let folder = run_folder(&input.path, root);

@@ -9,14 +9,14 @@ use super::output::{Target, say};
 use super::progress::Progress;
 use super::threads;
 use crate::attribute::{
-    AttributeOptions, Attribution, Phase, RecomputeEvidence, Request, Salvage, Salvaged, StepRange,
+    AttributeOptions, Attribution, Phase, RecomputeEvidence, Request, Salvage, StepRange,
     attribute_paths,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::Severity;
 use crate::ingest::IngestOptions;
 use crate::report::{self, AttributionView, By, attribution_document, attribution_rows};
-use crate::rewrite::{RepairOptions, repair};
+use crate::rewrite::salvage;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -146,7 +146,7 @@ fn attributed(args: &Args) -> Result<Attribution> {
         ..IngestOptions::default()
     };
     let request = Request {
-        salvage: args.salvage.then_some(salvaged as Salvage),
+        salvage: args.salvage.then_some(salvage as Salvage),
         paths: &args.input.paths,
         ingest,
         options: &options,
@@ -156,21 +156,6 @@ fn attributed(args: &Args) -> Result<Attribution> {
     };
     let progress = Progress::new(args.output.progress, args.output.quiet);
     attribute_paths(&request, &|event| progress.observe(event))
-}
-
-/// What is whole in a damaged file, by the rules of `repair --salvage`.
-pub(super) fn salvaged(stored: &[u8]) -> Result<Salvaged> {
-    let mut salvaged = Salvaged::default();
-    let options = RepairOptions {
-        salvage: true,
-        ..RepairOptions::default()
-    };
-    let repaired = repair(stored, &mut salvaged.content, &options, &|_, _| {})?;
-    salvaged.events = repaired.events;
-    salvaged.ranges = repaired.lost.ranges;
-    salvaged.bytes = repaired.lost.bytes;
-    salvaged.damage = repaired.damage;
-    Ok(salvaged)
 }
 
 fn rendered(args: &Args, target: &Target, attribution: &Attribution) -> Result<String> {

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use regex::Regex;
 
 use super::args::{Format, InputArgs, OutputArgs};
-use super::attribute::{pattern, phase, salvaged, step_range};
+use super::attribute::{pattern, phase, step_range};
 use super::exit::Exit;
 use super::output::{Target, say};
 use super::progress::Progress;
@@ -17,6 +17,7 @@ use crate::health::Severity;
 use crate::ingest::IngestOptions;
 use crate::inspect::{By, Definition, Frame, InspectOptions, Inspection, Topic, inspect_paths};
 use crate::report::{self, frame_rows, inspection_document};
+use crate::rewrite::salvage;
 use crate::units::Ns;
 
 const EXAMPLES: &str = "\
@@ -164,7 +165,7 @@ fn inspected(args: &Args, topic: Topic, paths: &[PathBuf]) -> Result<Inspection>
     attribute.steps = args.steps;
     attribute.ignore_annotations = args.ignore_annotations;
     let request = Request {
-        salvage: args.salvage.then_some(salvaged as Salvage),
+        salvage: args.salvage.then_some(salvage as Salvage),
         paths,
         ingest: IngestOptions {
             mmap: !args.input.no_mmap,

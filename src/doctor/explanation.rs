@@ -90,8 +90,18 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "Records of the warm-up are among them, which miss nowhere. When kernel launches of the file lack their work, the lost records were theirs and device time is missing.",
             "See launches_without_work. When that is not there, either, nothing is missing from the steps of the file.",
         ],
+        HealthCode::ProfilerStopped => [
+            "A line in the log arrays of the file (INFO, WARNING, ERROR) says so: `CUPTI stopped early? = 1`, `CollectTrace stopped by`, `Exceeded max GPU buffer count`, `Trace terminated during warmup` or `Dropped N activity records`. Files written since July 2026 have no such arrays.",
+            "Device work from the moment on at which the buffers were full is missing, and the device seems idle. launches_without_work tells which steps are concerned.",
+            "Profile fewer steps at once, or give the profiler larger buffers (ACTIVITIES_MAX_GPU_BUFFER_SIZE_MB in the Kineto config).",
+        ],
+        HealthCode::ProfilerErrors => [
+            "A line in the log arrays of the file says that CUPTI could not be initialised, or that a call of it failed with an error. Calls that push and pop External ids are left aside: correlation ids link the work.",
+            "What the failed call was to deliver is missing: all device work when the initialisation failed, some records otherwise.",
+            "Look the error up by its name. CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: allow profiling in the driver; CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: end the other profiler.",
+        ],
         HealthCode::LaunchesWithoutWork => [
-            "Calls that launch kernels (cudaLaunchKernel, cuLaunchKernelEx, hipLaunchKernel and so on) whose correlation id no device event has, outside of stream captures. Calls for copies and fills are not looked at.",
+            "Calls that launch kernels (cudaLaunchKernel, cuLaunchKernelEx, hipLaunchKernel and so on) whose correlation id no device event has, outside of stream captures, told by step. Calls for copies and fills are not looked at. Gaps between correlation ids are no sign of loss: every call of the runtime takes an id, and those that the profiler leaves out make gaps of thousands in sound files. So the launches themselves are looked at.",
             "The device time of these kernels is missing from every sum, and the device seems idle meanwhile.",
             "Profile again with more warm-up steps, fewer active ones or a larger profiler buffer, and synchronise before the profiler stops. Leave out the steps named.",
         ],
@@ -250,6 +260,16 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "Numbers of the run are those of the ranks that are here; the slowest may not be among them.",
             "Give tracekit the folder with the files of all ranks.",
         ],
+        HealthCode::Sliced => [
+            "A note in the file (tracekit_slice) says that tracekit slice kept a part of the events. The count is that of the events left out.",
+            "Sums are those of the part. Work launched and steps opened outside of it are not there.",
+            "Nothing; go back to the whole trace for the whole.",
+        ],
+        HealthCode::Repaired => [
+            "A note in the file (tracekit_repair) says what tracekit repair changed: text that was no JSON, missing commas, impossible overlaps that it clipped. The count is that of all changes.",
+            "None, but for clipped events: their durations are shorter than the profiler wrote, which is kept in their arguments.",
+            "Nothing.",
+        ],
         HealthCode::UnterminatedArray => [
             "The file is a bare array without its closing bracket, which the format allows.",
             "None, unless the program that wrote it died: then its last events are missing.",
@@ -281,7 +301,7 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "Nothing; other JSON readers refuse the file.",
         ],
         HealthCode::Salvaged => [
-            "The file is cut off or is no JSON somewhere, and --salvage was given: reading went on at the next whole event.",
+            "The file is cut off or is no JSON somewhere, and --salvage was given: reading went on at the next whole event. Or tracekit repair noted in the file (tracekit_repair) that it left bytes out or that the end was missing.",
             "Events in the ranges of bytes that were skipped are in no number; steps there are cut.",
             "Record the trace again, or look at the ranges named before trusting a number.",
         ],

@@ -31,6 +31,8 @@ pub(super) struct Context {
     annotated: bool,
     /// Kernel launches in the file.
     launches: u64,
+    /// There is no device work.
+    no_device_work: bool,
     /// Some of them lost their work.
     lost_work: bool,
     /// There is backward work, so that there could be recompute.
@@ -67,6 +69,7 @@ impl Context {
             several_ranks: false,
             annotated: facts.phases == "annotated",
             launches: facts.launches,
+            no_device_work: facts.device_events == 0,
             lost_work: file.health.get(HealthCode::LaunchesWithoutWork) > 0,
             has_backward: backward(Phase::Backward) || backward(Phase::Recompute),
             replayed: replayed
@@ -111,6 +114,11 @@ pub(super) fn weigh(
             }
             (Impact::Care, WORK)
         }
+        // Nothing at all was collected.
+        HealthCode::ProfilerStopped | HealthCode::ProfilerErrors if context.no_device_work => {
+            (Impact::Spoils, WORK)
+        }
+        HealthCode::ProfilerStopped | HealthCode::ProfilerErrors => (Impact::Care, WORK),
         HealthCode::Salvaged | HealthCode::ReplacedEvents => (Impact::Care, &Use::ALL),
         HealthCode::LaunchesWithoutWork | HealthCode::ZeroTimestamp => (missing, WORK),
         HealthCode::CaptureOnly => (in_mind, WORK),
@@ -153,6 +161,8 @@ pub(super) fn weigh(
         | HealthCode::MissingPh
         | HealthCode::NonObjectEvent
         | HealthCode::UnknownPh
+        | HealthCode::Sliced
+        | HealthCode::Repaired
         | HealthCode::UnterminatedArray
         | HealthCode::TrailingComma
         | HealthCode::ControlCharacters

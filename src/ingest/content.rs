@@ -224,6 +224,18 @@ impl<'a> Content<'a> {
         self.at += count;
     }
 
+    /// Passes everything before `offset`, or the whole content when that ends earlier.
+    pub(super) fn pass_to(&mut self, offset: u64) -> Result<()> {
+        loop {
+            let missing = offset.saturating_sub(self.offset());
+            let here = self.window().len() - self.at;
+            self.at += usize::try_from(missing).map_or(here, |missing| missing.min(here));
+            if self.offset() >= offset || !self.more()? {
+                return Ok(());
+            }
+        }
+    }
+
     /// Passes a byte order mark.
     pub(crate) fn pass_mark(&mut self) -> Result<bool> {
         self.peek()?;

@@ -163,6 +163,12 @@ fn object(
     end_of_document(&mut scanner)?;
     let metadata = sections.read();
     health.add(HealthCode::LostRecords, metadata.out_of_range_records, None);
+    for (code, messages) in [
+        (HealthCode::ProfilerStopped, &metadata.profiler_stops),
+        (HealthCode::ProfilerErrors, &metadata.profiler_errors),
+    ] {
+        health.add(code, messages.count, messages.first.clone());
+    }
     Ok(Document {
         parts,
         metadata,

@@ -1,6 +1,7 @@
 //! The small top-level values that later stages use.
 
-use super::number;
+use super::log::Log;
+use super::note::Notes;
 use super::row::{self, Value};
 use super::text::Scanner;
 use crate::model::{DeviceProperties, DistributedInfo, Metadata};
@@ -22,6 +23,7 @@ const KEYS: [&[u8]; 10] = [
 #[derive(Debug, Default)]
 pub(super) struct Sections<'a> {
     texts: [Option<&'a [u8]>; KEYS.len()],
+    notes: Notes<'a>,
 }
 
 impl<'a> Sections<'a> {
@@ -29,6 +31,8 @@ impl<'a> Sections<'a> {
     pub(super) fn keep(&mut self, key: &[u8], text: &'a [u8]) {
         if let Some(place) = KEYS.iter().position(|known| *known == key) {
             self.texts[place] = Some(text);
+        } else {
+            self.notes.keep(key, text);
         }
     }
 
@@ -41,16 +45,20 @@ impl<'a> Sections<'a> {
         if devices.is_empty() {
             devices = read_devices(compute);
         }
+        let mut log = Log::default();
+        for text in logs {
+            log.read(text);
+        }
         Metadata {
             schema_version: integer(value(schema)),
             base_time_ns: integer(value(base)),
             distributed: read_distributed(distributed),
             devices,
             trace_name: string(value(name)),
-            out_of_range_records: logs
-                .into_iter()
-                .map(out_of_range)
-                .fold(0, u64::saturating_add),
+            out_of_range_records: log.out_of_range,
+            profiler_stops: log.stops,
+            profiler_errors: log.errors,
+            rewriting: self.notes.read(),
         }
     }
 }
@@ -108,21 +116,4 @@ fn read_devices(text: &[u8]) -> Vec<DeviceProperties> {
         });
     }
     devices
-}
-
-/// The sum of the `Out-of-range = N` in the lines of a log.
-fn out_of_range(text: &[u8]) -> u64 {
-    const LABEL: &[u8] = b"Out-of-range = ";
-    let mut sum = 0_u64;
-    for at in memchr::memmem::find_iter(text, LABEL) {
-        let behind = &text[at + LABEL.len()..];
-        let len = behind
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count()
-            .min(19);
-        let count = number::bits(&behind[..len]).unwrap_or(0);
-        sum = sum.saturating_add(count);
-    }
-    sum
 }

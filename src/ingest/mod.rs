@@ -5,7 +5,7 @@
 //! source     an input to its bytes as stored           (mapped)
 //! inflate    gzip and zstd to content
 //! stream     content in blocks, while it is inflated
-//! document   content to top-level keys and events      (metadata)
+//! document   content to top-level keys and events      (metadata, log, note)
 //! segment    the event array in parts, at once         (split)
 //!   shape    events like those before                  (plain)
 //!   decode   one chunk of any events                   (simd-json)
@@ -32,9 +32,11 @@ mod document;
 mod escape;
 mod inflate;
 pub(crate) mod kind;
+mod log;
 mod mapped;
 mod mend;
 mod metadata;
+mod note;
 mod number;
 mod pairs;
 mod plain;
@@ -121,11 +123,14 @@ impl Trace {
             Some(compression) => stream::read(bytes, compression, options)?,
             None => document::read(bytes, options)?,
         };
-        Ok(Self {
+        let mut trace = Self {
             bytes: bytes.len() as u64,
             compressed: compression.is_some(),
             ..finish(document)?
-        })
+        };
+        note::read_events(&mut trace, bytes)?;
+        note::count(&trace.metadata.rewriting, &mut trace.health);
+        Ok(trace)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a trace says about itself outside its events.
 
+use std::collections::BTreeMap;
+
 /// `distributedInfo`: the place of the file in a distributed job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DistributedInfo {
@@ -20,6 +22,39 @@ pub struct DeviceProperties {
     pub name: Option<String>,
 }
 
+/// Messages of one kind in the profiler's log arrays (`INFO`, `WARNING`, `ERROR`, `STAGE`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Messages {
+    /// How many there are.
+    pub count: u64,
+    /// The first of them, without date and place in the source.
+    pub first: Option<String>,
+}
+
+/// What tracekit noted in a trace that it wrote (`tracekit_repair`, `tracekit_slice`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rewriting {
+    /// What `repair` had to leave out; `None` when the trace was whole.
+    pub lost: Option<NotedLoss>,
+    /// What `repair` changed without losing anything, and how often, by the name in its note.
+    pub changes: BTreeMap<&'static str, u64>,
+    /// How many events `slice` left out; `None` when the trace is no slice.
+    pub left_out: Option<u64>,
+}
+
+/// What was left out when a damaged file was repaired.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NotedLoss {
+    /// Ranges of bytes of the content before the repair, in order; the first ones.
+    pub ranges: Vec<(u64, u64)>,
+    /// How many bytes there are in all ranges.
+    pub bytes: u64,
+    /// About how many events that was.
+    pub events_estimated: u64,
+    /// How compressed data was damaged, or that the end of the file was missing.
+    pub damage: Option<String>,
+}
+
 /// The top-level keys that later stages use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Metadata {
@@ -35,4 +70,10 @@ pub struct Metadata {
     pub trace_name: Option<String>,
     /// Device records the profiler's log arrays (`INFO`, `WARNING`, `ERROR`) report as out of range.
     pub out_of_range_records: u64,
+    /// Log messages that say that device records were not collected to the end, or dropped.
+    pub profiler_stops: Messages,
+    /// Log messages that say that CUPTI, which collects them, could not be used.
+    pub profiler_errors: Messages,
+    /// What tracekit noted when it wrote the trace.
+    pub rewriting: Rewriting,
 }

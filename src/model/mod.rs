@@ -13,7 +13,7 @@ mod track;
 pub use activity::ActivityType;
 pub(crate) use event::NO_SIDE;
 pub use event::{DeviceArgs, EventFlags, EventId, EventTable, LaunchArgs, OpArgs, Ph};
-pub use metadata::{DeviceProperties, DistributedInfo, Metadata};
+pub use metadata::{DeviceProperties, DistributedInfo, Messages, Metadata, NotedLoss, Rewriting};
 pub(crate) use offset::Offsets;
 pub use strings::{StrId, Strings};
 pub use trace::Trace;

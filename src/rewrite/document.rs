@@ -115,6 +115,8 @@ pub struct Lost {
     pub count: u64,
     /// How many bytes are in them.
     pub bytes: u64,
+    /// About how many events that is, by the mean length of the elements that were read.
+    pub events_estimated: u64,
 }
 
 /// So many ranges are named one by one.
@@ -256,6 +258,9 @@ impl Walk<'_, '_> {
     fn finish(self) -> Found {
         let mut found = self.found;
         found.health = self.content.health.clone();
+        let kept = self.content.offset().saturating_sub(found.lost.bytes);
+        let mean = kept.checked_div(found.events).unwrap_or(0).max(1);
+        found.lost.events_estimated = found.lost.bytes.div_ceil(mean);
         found.damage = self.content.damage().map(ToString::to_string);
         found.repeated = self
             .seen
@@ -373,6 +378,11 @@ impl Walk<'_, '_> {
         let is_events = name == "traceEvents";
         if is_events && first == Some(b'[') {
             let keep = self.occurs(&name, at);
+            if keep && self.array.is_ok() {
+                let replaced = self.found.events;
+                let health = &mut self.content.health;
+                health.add(HealthCode::ReplacedEvents, replaced, None);
+            }
             self.array = Ok(());
             if keep {
                 between.write(self.out)?;

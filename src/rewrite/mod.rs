@@ -21,7 +21,7 @@ mod slice;
 
 pub use document::Lost;
 pub use redact::{Pseudonyms, RedactOptions, Redacted, redact};
-pub use repair::{RepairOptions, Repaired, repair};
+pub use repair::{RepairOptions, Repaired, repair, salvage};
 pub use slice::{SliceOptions, Sliced, TimeRange, slice};
 
 /// Told how far the work is: how many bytes of content were done, and of how many, all passes

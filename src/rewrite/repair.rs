@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::document::{Edit, Fate, Found, Lost, Nothing, Tour};
 use super::json::{Kind, Token, Tokens, says};
 use super::{Progress, TOOL};
-use crate::attribute;
+use crate::attribute::{self, Salvaged};
 use crate::error::Result;
 use crate::health::Health;
 use crate::ingest::Columns;
@@ -88,11 +88,12 @@ impl Repaired {
                 ranges,
                 count,
                 bytes,
-                ..
+                events_estimated,
             } = &self.lost;
             add("lost", json!(ranges));
             add("lost_ranges", json!(count));
             add("lost_bytes", json!(bytes));
+            add("lost_events_estimated", json!(events_estimated));
         }
         Value::Object(note)
     }
@@ -152,6 +153,26 @@ pub fn repair(
     let Found { repeated, .. } = found;
     tour(1).copy(&mut mend, &repeated, out)?;
     Ok(repaired)
+}
+
+/// What is whole in a damaged file, by the rules of [`repair`](super::repair()) with `salvage`: for
+/// [`Request::salvage`](attribute::Request::salvage).
+///
+/// # Errors
+/// When the content is no trace.
+pub fn salvage(stored: &[u8]) -> Result<Salvaged> {
+    let mut salvaged = Salvaged::default();
+    let options = RepairOptions {
+        salvage: true,
+        ..RepairOptions::default()
+    };
+    let repaired = repair(stored, &mut salvaged.content, &options, &|_, _| {})?;
+    salvaged.events = repaired.events;
+    salvaged.ranges = repaired.lost.ranges;
+    salvaged.bytes = repaired.lost.bytes;
+    salvaged.damage = repaired.damage;
+    salvaged.findings = repaired.findings;
+    Ok(salvaged)
 }
 
 /// Collects the events to find out which of them are to be clipped.

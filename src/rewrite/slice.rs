@@ -192,6 +192,9 @@ pub fn slice(
     Ok(sliced)
 }
 
+/// Key of the note about a slice, and name of the event that has it in the array form.
+const NOTE: &str = "tracekit_slice";
+
 fn note(options: &SliceOptions, sliced: &Sliced) -> Value {
     let mut note = json!({"tool": TOOL, "events": sliced.events, "of": sliced.of});
     if let Some(first) = sliced.steps.first() {
@@ -232,7 +235,12 @@ impl Edit for Cut {
     }
 
     fn extra_member(&mut self) -> Option<(String, String)> {
-        Some(("tracekit_slice".to_owned(), self.note.to_string()))
+        Some((NOTE.to_owned(), self.note.to_string()))
+    }
+
+    /// The array form has no place for notes but its events.
+    fn extra_event(&mut self) -> Option<String> {
+        Some(json!({"ph": "M", "name": NOTE, "args": self.note}).to_string())
     }
 }
 

@@ -3,17 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tracekit::attribute::{AttributeOptions, Attribution, Request, attribute_paths};
+use tracekit::attribute::{AttributeOptions, Attribution, Request, Salvage, attribute_paths};
 use tracekit::ingest::IngestOptions;
+use tracekit::rewrite::salvage;
 
 /// The attribution of `path` with `options`, read as `ingest` says; inputs are not hashed.
 fn ask(
     path: &Path,
     ingest: IngestOptions,
     options: &AttributeOptions,
+    salvage: Option<Salvage>,
 ) -> tracekit::Result<Attribution> {
     let request = Request {
-        salvage: None,
+        salvage,
         paths: &[path.to_owned()],
         ingest,
         options,
@@ -29,12 +31,18 @@ pub(crate) fn attribution(
     path: &Path,
     options: &AttributeOptions,
 ) -> tracekit::Result<Attribution> {
-    ask(path, IngestOptions::default(), options)
+    ask(path, IngestOptions::default(), options, None)
+}
+
+/// The attribution of `path`, damaged or not.
+pub(crate) fn salvaged(path: &Path) -> tracekit::Result<Attribution> {
+    let options = AttributeOptions::default();
+    ask(path, IngestOptions::default(), &options, Some(salvage))
 }
 
 /// The attribution of `path` read in another way, as JSON.
 pub(crate) fn read_as(path: &Path, ingest: IngestOptions) -> Value {
-    let answer = ask(path, ingest, &AttributeOptions::default());
+    let answer = ask(path, ingest, &AttributeOptions::default(), None);
     json(&answer.unwrap_or_else(|error| panic!("{error}")))
 }
 

@@ -40,8 +40,6 @@ fn every_finding_has_a_fixture() {
     }
     // These are about several files, or take hundreds of events: tests/trace/doctor.rs has them.
     seen.push_str(" duplicate_rank duplicate_capture failed_input unpadded_fractions ");
-    // This one takes a flag: tests/cli/salvage.rs has it.
-    seen.push_str(" salvaged ");
     let missing: Vec<&str> = HealthCode::ALL
         .iter()
         .map(|code| code.as_str())

@@ -52,17 +52,17 @@ pub(super) fn notes(attribution: &Attribution, verbose: bool) -> Vec<Note> {
             .map(|(from, to)| format!("{from}..{to}"));
         let named: Vec<String> = ranges.collect();
         let more = if lost.ranges.len() > 3 { ", …" } else { "" };
-        let damage = lost
-            .damage
-            .as_ref()
-            .map_or_else(String::new, |damage| format!("; {damage}"));
-        let text = format!(
-            "{}: {} bytes skipped ({}{more}), about {}{damage}",
-            input.path,
-            count(lost.bytes),
-            named.join(", "),
-            counted(lost.events_estimated, "event"),
-        );
+        let mut parts = Vec::new();
+        if lost.bytes > 0 || lost.damage.is_none() {
+            parts.push(format!(
+                "{} bytes skipped ({}{more}), about {}",
+                count(lost.bytes),
+                named.join(", "),
+                counted(lost.events_estimated, "event"),
+            ));
+        }
+        parts.extend(lost.damage.clone());
+        let text = format!("{}: {}", input.path, parts.join("; "));
         Some(Note::new("partial", text))
     }));
     let options = options(attribution);

@@ -9,7 +9,7 @@ use crate::support::{corpus, gzip};
 
 /// The trace of `rank`, whose clock is `ahead` by so many µs and whose capture starts at `start`. Its
 /// five all-reduces end together with those of the other ranks, unless it is `apart`.
-fn rank(rank: u64, world: u64, start: u64, ahead: u64, apart: bool) -> Vec<u8> {
+pub(super) fn rank(rank: u64, world: u64, start: u64, ahead: u64, apart: bool) -> Vec<u8> {
     let at = |time: u64| time + ahead;
     let mut lines = format!(
         "note 1/1 {} 30000 forward\nop 1/1 {} 900 aten::mm\n",
