@@ -17,8 +17,9 @@ use super::work::{NONE, Work};
 use crate::model::Trace;
 use crate::units::{Ns, Span};
 
-/// Up to so many rows, every device lists every step; beyond, only those that have work on it.
-const MAX_STEP_ROWS: usize = 500_000;
+/// Up to so many rows, or as many as there is work, every device lists every step; beyond, only those
+/// that have work on it. So memory grows with the events, not with devices times steps.
+const MAX_STEP_ROWS: usize = 10_000;
 
 /// The steps of a file with what is known about each.
 pub(crate) struct StepWindows<'a> {
@@ -43,7 +44,8 @@ impl StepWindows<'_> {
             .filter(|work| work.iter().any(|work| self.wants(work)))
             .collect();
         let steps = u32::try_from(self.steps.all.len()).expect("fewer than 2^32 steps");
-        let every = wanted.len() * self.steps.all.len() <= MAX_STEP_ROWS;
+        let most = MAX_STEP_ROWS.max(work.len());
+        let every = wanted.len().saturating_mul(self.steps.all.len()) <= most;
         let listed = |work: &[Work]| {
             if every {
                 return (0..steps).collect::<Vec<u32>>();

@@ -457,6 +457,13 @@ impl Walk<'_, '_> {
                         self.content.pass(1);
                         break true;
                     }
+                    // A comma too many hides no event.
+                    Some(b',') if self.tour.salvage => {
+                        let at = self.content.offset();
+                        self.content.pass(1);
+                        self.found.lost.add(at, at + 1);
+                        continue;
+                    }
                     None => break false,
                     Some(_) => {}
                 }

@@ -57,7 +57,7 @@ fn event(line: &str) -> String {
 }
 
 /// A trace with `head` before its events.
-fn trace_with(head: &str, lines: &str) -> Vec<u8> {
+pub(crate) fn trace_with(head: &str, lines: &str) -> Vec<u8> {
     let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
     let events: Vec<String> = lines.map(event).collect();
     format!(
@@ -68,14 +68,14 @@ fn trace_with(head: &str, lines: &str) -> Vec<u8> {
 }
 
 /// A step of training without any fault.
-const STEP: &str = "
+pub(crate) const STEP: &str = "
     note   1/1 0   100 forward
     op     1/1 5   80  aten::mm
     launch 1/1 10  5   cudaLaunchKernel corr=100
     kernel 0/7 20  60  gemm corr=100
 ";
 
-fn trace(lines: &str) -> Vec<u8> {
+pub(crate) fn trace(lines: &str) -> Vec<u8> {
     trace_with("", &format!("{STEP}{lines}"))
 }
 
@@ -234,6 +234,12 @@ fn launches() -> Vec<Case> {
         // Launches of one correlation id share their work, and fills of nothing have none.
         (
             trace("launch 1/1 90 2 cudaLaunchKernel corr=100"),
+            "",
+            "trustworthy",
+        ),
+        // Ids that no event has say nothing: other calls had them.
+        (
+            trace("launch 1/1 90 2 cudaLaunchKernel corr=90000\nkernel 0/7 92 3 gemm corr=90000"),
             "",
             "trustworthy",
         ),
@@ -498,7 +504,7 @@ fn what_is_no_json_is_told_and_harms_nothing() {
 }
 
 /// A clean trace with one more event, as text.
-fn with(event: &str) -> Vec<u8> {
+pub(crate) fn with(event: &str) -> Vec<u8> {
     let clean = String::from_utf8(trace("")).unwrap();
     let open = clean.strip_suffix("]}").unwrap();
     format!("{open},{event}]}}").into_bytes()

@@ -299,3 +299,41 @@ fn attribution_of_every_hostile_file_ends_in_an_answer_or_a_line() {
         assert_eq!(answer.is_err(), refused, "{name}");
     }
 }
+
+/// Many devices and many steps, each device at work in one of them: an answer with a row for every pair
+/// would be a thousand times the file.
+#[test]
+fn an_answer_grows_with_the_events_and_not_with_devices_times_steps() {
+    let rows = |count: usize| {
+        let mut lines = String::new();
+        for number in 0..count {
+            let at = 10 * number;
+            writeln!(lines, "note 1/1 {at} 10 ProfilerStep#{number}").unwrap();
+            writeln!(
+                lines,
+                "launch 1/1 {at} 1 cudaLaunchKernel corr={}",
+                number + 1
+            )
+            .unwrap();
+            writeln!(
+                lines,
+                "kernel {number}/7 {} 1 gemm corr={}",
+                at + 2,
+                number + 1
+            )
+            .unwrap();
+        }
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("trace.json");
+        std::fs::write(&path, crate::doctor::trace_with("", &lines)).unwrap();
+        let answer = crate::support::answer::answer(&path);
+        let devices = answer["ranks"][0]["devices"].as_array().unwrap();
+        assert_eq!(devices.len(), count);
+        let steps = devices
+            .iter()
+            .map(|device| device["steps"].as_array().unwrap().len());
+        steps.sum::<usize>()
+    };
+    assert_eq!(rows(90), 90 * 90);
+    assert_eq!(rows(150), 150);
+}

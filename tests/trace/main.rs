@@ -19,3 +19,4 @@ mod replicate;
 mod rewrite;
 mod samples;
 mod timeline;
+mod wild;
