@@ -1,10 +1,6 @@
 //! Where GPU training time goes, exactly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![expect(
-    dead_code,
-    unused_imports,
-    reason = "the topics of inspect come one by one"
-)]
+#![expect(dead_code, reason = "the topics of inspect come one by one")]
 
 pub mod attribute;
 #[cfg(feature = "cli")]

@@ -15,7 +15,9 @@ use crate::attribute::{AttributeOptions, Phase, Request, Salvage, StepRange};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::Severity;
 use crate::ingest::IngestOptions;
-use crate::inspect::{By, Definition, Frame, InspectOptions, Inspection, Topic, inspect_paths};
+use crate::inspect::{
+    By, Definition, Frame, InspectOptions, Inspection, MAX_GROUPS, Topic, inspect_paths,
+};
 use crate::report::{self, frame_rows, inspection_document};
 use crate::rewrite::salvage;
 use crate::units::Ns;
@@ -70,6 +72,10 @@ pub(super) struct Args {
     )]
     definition: Whose,
 
+    /// Device work whose name matches REGEX is in group NAME; may be repeated
+    #[arg(long = "group", value_name = "NAME=REGEX", value_parser = group, help_heading = "Report")]
+    groups: Vec<(String, Regex)>,
+
     /// A gap up to so many nanoseconds is launch latency when the launch was made in time
     #[arg(
         long,
@@ -118,6 +124,16 @@ enum Whose {
     Tensorboard,
 }
 
+/// A group of device work: its name and what it matches.
+fn group(text: &str) -> std::result::Result<(String, Regex), String> {
+    match text.split_once('=') {
+        Some((name, expression)) if !name.trim().is_empty() => {
+            Ok((name.to_owned(), pattern(expression)?))
+        }
+        _ => Err("use NAME=REGEX".to_owned()),
+    }
+}
+
 /// The help of the positional arguments, with every topic.
 fn topics() -> String {
     let topics = Topic::ALL.map(|topic| format!("\n  {:<14} {}", topic.name(), topic.about()));
@@ -152,6 +168,10 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let (topic, paths) = topic_and_paths(args)?;
     let target = Target::new(args.output.output.as_deref())?;
     target.check_inputs(paths)?;
+    if args.groups.len() > MAX_GROUPS {
+        let message = format!("--group can be given {MAX_GROUPS} times at most");
+        return Err(Error::new(ErrorKind::Usage, message));
+    }
     threads::start(args.input.threads)?;
     let inspection = inspected(args, topic, paths)?;
     target.write(&rendered(args, &target, &inspection)?)?;
@@ -192,6 +212,7 @@ fn inspected(args: &Args, topic: Topic, paths: &[PathBuf]) -> Result<Inspection>
             Whose::Tensorboard => Definition::Tensorboard,
         },
         top: args.top,
+        groups: args.groups.clone(),
     };
     let progress = Progress::new(args.output.progress, args.output.quiet);
     inspect_paths(&request, topic, &options, &|event| progress.observe(event))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::communication::CommunicationTime;
 use super::frame::Frame;
 use super::options::InspectOptions;
 use super::subject::{Inspected, Subject};
@@ -54,6 +55,7 @@ pub fn inspect_paths(
 ) -> Result<Inspection> {
     let (attribution, frames) = match topic {
         Topic::Summary => broken_down(&Summary, request, options, progress),
+        Topic::Communication => broken_down(&CommunicationTime, request, options, progress),
     }?;
     Ok(Inspection {
         schema_version: SCHEMA_VERSION,

@@ -8,15 +8,23 @@
 //! [view](view::View): device work with its phase, step and launch, and host threads with their
 //! operators nested. Arguments that no column of a trace holds are read again where they are needed.
 
+mod collective;
+mod communication;
+mod exposure;
 mod folder;
 mod frame;
+mod group;
+mod hta;
+mod operation;
 mod options;
 mod subject;
 mod summary;
+mod tensorboard;
 mod topic;
 mod view;
 
 pub use folder::{Inspection, SCHEMA_VERSION, inspect_paths};
 pub use frame::{Entry, Frame, Series, Unit, Values};
+pub use group::MAX_GROUPS;
 pub use options::{By, Definition, InspectOptions};
 pub use topic::Topic;

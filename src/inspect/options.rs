@@ -1,9 +1,11 @@
 //! How to break a trace down.
 
+use regex::Regex;
+
 use crate::units::Ns;
 
 /// How to break a trace down.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct InspectOptions {
     /// What to group rows by, beside what each table is grouped by in any case.
     pub by: Vec<By>,
@@ -15,6 +17,8 @@ pub struct InspectOptions {
     /// At most so many rows of names, and of examples such as the longest gaps; the others are put
     /// together in one row.
     pub top: usize,
+    /// Groups of device work by names, at most [`MAX_GROUPS`](super::MAX_GROUPS); classes when empty.
+    pub groups: Vec<(String, Regex)>,
 }
 
 impl Default for InspectOptions {
@@ -24,6 +28,7 @@ impl Default for InspectOptions {
             idle_threshold: Ns(30_000),
             definition: Definition::Tracekit,
             top: 20,
+            groups: Vec::new(),
         }
     }
 }

@@ -8,16 +8,19 @@ use serde::Serialize;
 pub enum Topic {
     /// What is in each trace.
     Summary,
+    /// Communication, its overlap with compute, and collectives.
+    Communication,
 }
 
 impl Topic {
     /// Every topic, in the order in which they are listed.
-    pub const ALL: [Self; 1] = [Self::Summary];
+    pub const ALL: [Self; 2] = [Self::Summary, Self::Communication];
 
     /// The word for it on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Summary => "summary",
+            Self::Communication => "communication",
         }
     }
 
@@ -30,6 +33,7 @@ impl Topic {
     pub fn about(self) -> &'static str {
         match self {
             Self::Summary => "what is in each trace: kinds of events, steps",
+            Self::Communication => "how much communication compute hides, and what it moves",
         }
     }
 }

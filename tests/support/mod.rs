@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod builder;
 pub(crate) mod corpus;
+pub(crate) mod inspection;
 pub(crate) mod laws;
 pub(crate) mod reference;
 pub(crate) mod seeded;

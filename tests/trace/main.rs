@@ -11,6 +11,7 @@ mod doctor;
 mod fuzz;
 mod golden;
 mod hostile;
+mod inspect_communication;
 mod laws;
 mod phases;
 mod recompute;

@@ -1,0 +1,52 @@
+//! Inspections as rows of JSON, and what other tools say, where their answers lie beside the corpus.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tracekit::attribute::{AttributeOptions, Request};
+use tracekit::ingest::IngestOptions;
+use tracekit::inspect::{InspectOptions, Topic, inspect_paths};
+
+use super::corpus;
+
+/// The frames of `topic` over `path`.
+pub(crate) fn frames(path: &Path, topic: Topic, options: &InspectOptions) -> Vec<Value> {
+    let attribute = AttributeOptions::default();
+    let request = Request {
+        salvage: None,
+        paths: &[path.to_owned()],
+        ingest: IngestOptions::default(),
+        options: &attribute,
+        ranks: Vec::new(),
+        expect: Vec::new(),
+        hash_inputs: false,
+    };
+    let inspection = inspect_paths(&request, topic, options, &|_| {})
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let inspection = serde_json::to_value(inspection).unwrap();
+    inspection["frames"].as_array().unwrap().clone()
+}
+
+/// The rows of the frame called `name`.
+pub(crate) fn rows(frames: &[Value], name: &str) -> Vec<Value> {
+    let frame = frames.iter().find(|frame| frame["name"] == name);
+    let frame = frame.unwrap_or_else(|| panic!("no frame is called {name}"));
+    frame["rows"].as_array().unwrap().clone()
+}
+
+/// The sum of a column; rows without it do not count.
+pub(crate) fn sum(rows: &[Value], column: &str) -> i64 {
+    rows.iter().filter_map(|row| row[column].as_i64()).sum()
+}
+
+/// The corpus folder, and what another tool said: the JSON file `oracles/{name}` beside it.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+pub(crate) fn oracle(name: &str) -> Option<(PathBuf, Value)> {
+    let corpus = corpus::folder()?;
+    let path = corpus.parent().unwrap().join("oracles").join(name);
+    let Ok(text) = std::fs::read(&path) else {
+        eprintln!("skipped: there is no {}", path.display());
+        return None;
+    };
+    Some((corpus, serde_json::from_slice(&text).unwrap()))
+}
