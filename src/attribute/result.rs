@@ -70,7 +70,7 @@ pub struct InputRecord {
     pub device_names: Vec<String>,
     /// True when the file is compressed.
     pub compressed: bool,
-    /// True when parts of a damaged file were left out.
+    /// True when parts of a damaged file were left out, now or by a repair that noted it.
     pub partial: bool,
     /// What was left out of a damaged file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,8 @@ pub struct InputRecord {
 /// What could not be read of a damaged file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LostContent {
-    /// Ranges of bytes of the content, from an offset to the one behind the last; the first ones.
+    /// Ranges of bytes of the content (before the repair, when that left them out), from an offset to
+    /// the one behind the last; the first ones.
     pub ranges: Vec<(u64, u64)>,
     /// How many bytes there are in all ranges.
     pub bytes: u64,

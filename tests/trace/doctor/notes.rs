@@ -7,6 +7,7 @@ use tracekit::rewrite::{RepairOptions, SliceOptions, repair, slice};
 use tracekit::{HealthCode, Trace};
 
 use super::{Case, STEP, check, found, of_trace, trace, trace_with, with, words};
+use crate::rewrite::redacted;
 use crate::support::answer::{attribution, json};
 use crate::support::{gzip, zstd};
 
@@ -183,7 +184,8 @@ fn what_was_salvaged_once_is_partial_for_ever() {
         } else {
             sliced(&once, 1, 1)
         };
-        for file in [&once, &twice, &gzip(&once), &zstd(&once), &again] {
+        let (_, hidden) = redacted(&once).unwrap();
+        for file in [&once, &twice, &gzip(&once), &zstd(&once), &again, &hidden] {
             let input = input_of(file);
             assert_eq!(input["partial"], true);
             let lost = &input["lost"];
