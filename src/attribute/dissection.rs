@@ -60,33 +60,46 @@ pub(crate) fn dissect<T>(
     options: &AttributeOptions,
     look: impl FnOnce(&Dissection<'_>) -> T,
 ) -> Result<T> {
-    let durations = durations(trace);
-    if durations > MAX_DURATIONS {
-        return Err(too_long());
-    }
-    let mut health = trace.health.clone();
-    content::check(trace, &mut health);
-    precision::check(trace, &mut health);
     let names = Names::new(trace, options);
-    let ((host, processes), (work, links, found)) = rayon::join(
+    let ((host, processes), ((mut work, links, found), (durations, mut health))) = rayon::join(
         || {
             let host = Host::new(trace, &names);
             let processes = Processes::new(trace, &host, &names, options);
             (host, processes)
         },
         || {
-            let mut found = Health::default();
-            let work = work::collect(trace, &options.communication, &mut found);
-            let device_events: Vec<EventId> = work.iter().map(|work| work.event).collect();
-            let links = Links::new(trace, &device_events, &mut found);
-            (work, links, found)
+            let device = || {
+                let mut found = Health::default();
+                let work = work::collect(trace, &options.communication, &mut found);
+                let device_events: Vec<EventId> = work.iter().map(|work| work.event).collect();
+                let links = Links::new(trace, &device_events, &mut found);
+                (work, links, found)
+            };
+            let whole = || {
+                let mut health = trace.health.clone();
+                content::check(trace, &mut health);
+                precision::check(trace, &mut health);
+                (durations(trace), health)
+            };
+            rayon::join(device, whole)
         },
     );
+    if durations > MAX_DURATIONS {
+        return Err(too_long());
+    }
     health.merge(&found);
-    let judge = Judge::new(&host, &names, &processes, options);
-    let steps = Steps::new(trace, &host, &processes);
-    let verdicts = judge_launches(&host, &judge, &links);
-    let orphans = Orphans::new(trace, &names, &host, &processes, &steps, &links);
+    let (judge, steps) = rayon::join(
+        || Judge::new(&host, &names, &processes, options),
+        || Steps::new(trace, &host, &processes),
+    );
+    let (verdicts, orphans) = rayon::join(
+        || {
+            let verdicts = judge_launches(&host, &judge, &links);
+            place(&mut work, &links, &verdicts, &host, &processes, &steps);
+            verdicts
+        },
+        || Orphans::new(trace, &names, &host, &processes, &steps, &links),
+    );
     let selected = steps
         .all
         .iter()
@@ -113,7 +126,6 @@ pub(crate) fn dissect<T>(
         health,
         durations,
     };
-    dissection.place();
     dissection.partial = dissection.partial_steps();
     Ok(look(&dissection))
 }
@@ -151,11 +163,13 @@ fn judge_launches(host: &Host, judge: &Judge<'_>, links: &Links) -> Vec<Verdict>
         .into_par_iter()
         .enumerate()
         .map(|(thread, mut moments)| {
-            moments.sort_unstable_by_key(|moment| (moment.at, moment.key));
+            // In order already, or nearly: launches are in file order.
+            moments.sort_by_key(|moment| (moment.at, moment.key));
             let innermost = host.threads[thread].innermost_at(&moments);
             moments
-                .iter()
+                .par_iter()
                 .zip(innermost)
+                .with_min_len(4096)
                 .map(|(moment, op)| (moment.key, judge.verdict(moment.at, thread, op)))
                 .collect()
         })
@@ -173,48 +187,55 @@ fn judge_launches(host: &Host, judge: &Judge<'_>, links: &Links) -> Vec<Verdict>
     verdicts
 }
 
-impl Dissection<'_> {
-    /// Gives every piece of work its bucket, launch and step.
-    fn place(&mut self) {
-        let has_steps = !self.steps.all.is_empty();
-        for (work, link) in self.work.iter_mut().zip(&self.links.links) {
-            let Some(number) = link.launch() else {
-                work.bucket = match link {
-                    Link::PreWindow => Bucket::PreWindow,
-                    _ => Bucket::Unlinked,
-                };
-                continue;
+/// Gives every piece of work its bucket, launch and step, and puts it in order of device and start.
+fn place(
+    work: &mut [Work],
+    links: &Links,
+    verdicts: &[Verdict],
+    host: &Host,
+    processes: &Processes,
+    steps: &Steps,
+) {
+    let has_steps = !steps.all.is_empty();
+    for (work, link) in work.iter_mut().zip(&links.links) {
+        let Some(number) = link.launch() else {
+            work.bucket = match link {
+                Link::PreWindow => Bucket::PreWindow,
+                _ => Bucket::Unlinked,
             };
-            let launch = self.links.launches[number as usize];
-            let placement = self.verdicts[number as usize].placement;
-            work.launch = number;
-            work.bucket = Bucket::Phase(placement.phase);
-            work.other = placement.other;
-            let process = self
-                .host
-                .thread(launch.track)
-                .map(|it| self.processes.threads[it].process);
-            match process.and_then(|process| self.steps.at(process, launch.at)) {
-                Some(step) => work.step = step,
-                None if has_steps && work.other == OtherKind::Rest => {
-                    work.other = OtherKind::OutsideSteps;
-                }
-                None => {}
+            continue;
+        };
+        let launch = links.launches[number as usize];
+        let placement = verdicts[number as usize].placement;
+        work.launch = number;
+        work.bucket = Bucket::Phase(placement.phase);
+        work.other = placement.other;
+        let process = host
+            .thread(launch.track)
+            .map(|it| processes.threads[it].process);
+        match process.and_then(|process| steps.at(process, launch.at)) {
+            Some(step) => work.step = step,
+            None if has_steps && work.other == OtherKind::Rest => {
+                work.other = OtherKind::OutsideSteps;
             }
+            None => {}
         }
-        self.work.par_sort_unstable_by_key(|work| {
-            (
-                work.device,
-                work.span.start,
-                work.bucket,
-                work.class,
-                work.span.end,
-                work.event,
-            )
-        });
-        mark_first_of_launch(&mut self.work, self.links.launches.len());
     }
+    // In order on each lane already: this sort makes use of that.
+    work.par_sort_by_key(|work| {
+        (
+            work.device,
+            work.span.start,
+            work.bucket,
+            work.class,
+            work.span.end,
+            work.event,
+        )
+    });
+    mark_first_of_launch(work, links.launches.len());
+}
 
+impl Dissection<'_> {
     /// Counts what is odd about the links of work that is in the numbers.
     pub(crate) fn note<'w>(&self, work: impl Iterator<Item = &'w Work>, health: &mut Health) {
         let mut note = |code, work: &Work, worst| {

@@ -259,6 +259,25 @@ impl Tally {
         }
     }
 
+    /// Adds what another part counted.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.annotations += other.annotations;
+        for (kind, theirs) in other.shares {
+            let share = self.shares.entry(kind).or_default();
+            share.regions += theirs.regions;
+            share.ops += theirs.ops;
+            share.device_sum_ns += theirs.device_sum_ns;
+        }
+        self.host_self_ns += other.host_self_ns;
+        self.disagreement_ns += other.disagreement_ns;
+        self.weak.regions += other.weak.regions;
+        self.weak.ops += other.weak.ops;
+        self.weak.device_sum_ns += other.weak.device_sum_ns;
+        self.weak.host_self_ns += other.weak.host_self_ns;
+        self.places.extend(other.places);
+        self.weak_places.extend(other.weak_places);
+    }
+
     pub(crate) fn finish(mut self, observable: &'static str) -> Recompute {
         self.places.sort_unstable();
         self.places.dedup();

@@ -19,6 +19,7 @@ use super::result::{Coverage, DeviceResult, HostResult, Recompute};
 use super::step::Steps;
 use super::table::{Bucket, Table};
 use super::window::StepWindows;
+use super::work::Work;
 #[cfg(test)]
 use crate::error::Result;
 use crate::health::{Health, HealthCode};
@@ -112,7 +113,6 @@ impl FileAttribution {
             selected,
             ..
         } = dissection;
-        let mut health = dissection.health.clone();
         let window = StepWindows {
             steps,
             partial,
@@ -120,40 +120,38 @@ impl FileAttribution {
             options,
         };
         let wanted = || work.iter().filter(|work| window.wants(work));
-        let mut file = Self {
-            coverage: dissection.coverage(wanted()),
-            ..Self::default()
+        let mut tally = Tally::default();
+        let of_host = || {
+            for work in wanted() {
+                if let Some(&verdict) = verdicts.get(work.launch as usize) {
+                    tally.count_device(verdict, work.span.len());
+                }
+            }
+            window.host(host, judge, processes, &mut tally)
         };
-        dissection.note(wanted(), &mut health);
+        let of_devices = || {
+            let mut health = dissection.health.clone();
+            dissection.note(wanted(), &mut health);
+            let mut file = Self {
+                coverage: dissection.coverage(wanted()),
+                kernels: kernels(trace, wanted()),
+                collectives: Collectives::new(trace, host, work),
+                devices: window.devices(trace, work),
+                ..Self::default()
+            };
+            for device in &file.devices {
+                file.totals.add(&device.totals);
+            }
+            (file, health)
+        };
+        let (of_host, (mut file, mut health)) = rayon::join(of_host, of_devices);
+        file.host = of_host;
         let whole = options.steps.is_none();
         let wants = |step: Option<u32>| whole || step.is_some_and(|step| selected[step as usize]);
         orphans.note(trace, wants, &mut health);
         steps.note(partial, selected, &mut health);
         file.launches = orphans.launches;
         file.lost_launches = lost_launches(orphans, steps);
-        file.collectives = Collectives::new(trace, host, work);
-        let mut tally = Tally::default();
-        let mut kernels = FxHashMap::<(Bucket, StrId), (Ns, u64)>::default();
-        for work in wanted() {
-            if let Some(&verdict) = verdicts.get(work.launch as usize) {
-                tally.count_device(verdict, work.span.len());
-            }
-            let sums = kernels
-                .entry((work.bucket, trace.events.name(work.event)))
-                .or_default();
-            sums.0 += work.span.len();
-            sums.1 += 1;
-        }
-        #[expect(clippy::iter_over_hash_type, reason = "into ordered maps")]
-        for ((bucket, name), sums) in kernels {
-            let name = trace.strings.get(name).to_owned();
-            file.kernels.entry(bucket).or_default().insert(name, sums);
-        }
-        file.devices = window.devices(trace, work);
-        for device in &file.devices {
-            file.totals.add(&device.totals);
-        }
-        file.host = window.host(host, judge, processes, &mut tally);
 
         let graphs = links
             .launches
@@ -188,6 +186,28 @@ impl FileAttribution {
         file.steps = numbers().min().zip(numbers().max());
         file
     }
+}
+
+/// Time and number of the `work` of each bucket and name.
+fn kernels<'w>(
+    trace: &Trace,
+    work: impl Iterator<Item = &'w Work>,
+) -> BTreeMap<Bucket, BTreeMap<String, (Ns, u64)>> {
+    let mut sums = FxHashMap::<(Bucket, StrId), (Ns, u64)>::default();
+    for work in work {
+        let sums = sums
+            .entry((work.bucket, trace.events.name(work.event)))
+            .or_default();
+        sums.0 += work.span.len();
+        sums.1 += 1;
+    }
+    let mut kernels = BTreeMap::<_, BTreeMap<_, _>>::new();
+    #[expect(clippy::iter_over_hash_type, reason = "into ordered maps")]
+    for ((bucket, name), sums) in sums {
+        let name = trace.strings.get(name).to_owned();
+        kernels.entry(bucket).or_default().insert(name, sums);
+    }
+    kernels
 }
 
 fn lost_launches(orphans: &Orphans, steps: &Steps) -> BTreeMap<String, u64> {

@@ -40,9 +40,6 @@ pub(crate) struct Op {
     pub(crate) sequence: i64,
     /// `Fwd thread id`; 0 when absent.
     pub(crate) fwd_thread: i32,
-    /// `Ev Idx` plus one; 0 when absent.
-    index: u32,
-    external: u64,
     /// The operator around it on its thread.
     pub(crate) parent: u32,
     /// The innermost autograd node around it or itself.
@@ -109,6 +106,7 @@ impl Host {
         let mut frames: Vec<Vec<(Span, super::names::CheckpointFrame)>> = Vec::new();
         let mut recompute_fn = false;
         let mut has_compiled = false;
+        let mut records_engine = false;
         for id in events.ids() {
             let activity = events.activity(id);
             let starts_flow =
@@ -152,6 +150,7 @@ impl Host {
                 && facts.step.is_none()
                 && !facts.optimizer_range
             {
+                records_engine |= facts.engine.is_some();
                 thread.ops.push(op_of(trace, id, span));
             } else {
                 thread.annotations.push(Annotation {
@@ -177,12 +176,6 @@ impl Host {
                     .map(|(span, _)| span),
             );
         }
-        let records_engine = threads.iter().any(|thread| {
-            thread
-                .ops
-                .iter()
-                .any(|op| names.get(op.name).engine.is_some())
-        });
         threads
             .par_iter_mut()
             .for_each(|thread| thread.nest(trace, names, records_engine));
@@ -221,24 +214,19 @@ impl HostThread {
 
     /// Sorts the operators and finds parents, nodes, roots and self times.
     fn nest(&mut self, trace: &Trace, names: &Names, records_engine: bool) {
+        // What is unlike about operators of one span; absent counts as nought.
+        let numbers = |op: &Op| {
+            let args = trace.events.op_args(op.event);
+            let index = args.map_or(0, |args| args.index.wrapping_add(1));
+            let external = args.map_or(0, |args| args.external);
+            (index, external, op.sequence, op.fwd_thread)
+        };
         let text = |op: &Op| (trace.strings.get(op.name), trace.strings.get(op.dims));
-        self.ops.par_sort_unstable_by(|a, b| {
-            (
-                a.span.start,
-                b.span.end,
-                a.index,
-                a.external,
-                a.sequence,
-                a.fwd_thread,
-            )
-                .cmp(&(
-                    b.span.start,
-                    a.span.end,
-                    b.index,
-                    b.external,
-                    b.sequence,
-                    b.fwd_thread,
-                ))
+        // Files have the operators of a thread in order, or nearly: this sort makes use of that.
+        self.ops.par_sort_by(|a, b| {
+            (a.span.start, b.span.end)
+                .cmp(&(b.span.start, a.span.end))
+                .then_with(|| numbers(a).cmp(&numbers(b)))
                 .then_with(|| text(a).cmp(&text(b)))
         });
         self.annotations.sort_unstable_by(|a, b| {
@@ -378,8 +366,6 @@ fn op_of(trace: &Trace, id: EventId, span: Span) -> Op {
         dims: args.map_or(StrId::EMPTY, |args| args.dims),
         sequence: args.map_or(-1, |args| args.sequence),
         fwd_thread: args.map_or(0, |args| args.fwd_thread),
-        index: args.map_or(0, |args| args.index.wrapping_add(1)),
-        external: args.map_or(0, |args| args.external),
         parent: NONE,
         node: NONE,
         root: NONE,

@@ -2,9 +2,14 @@
 //!
 //! Correlation first, then launch flows, then `External id`. Everything is scoped by file.
 
+use std::cell::OnceCell;
+use std::cmp::Ordering;
+
+use rayon::prelude::*;
+
 use super::host::span_of;
 use crate::health::{Health, HealthCode};
-use crate::model::{ActivityType, EventId, Ph, Trace, TrackId};
+use crate::model::{ActivityType, EventId, LaunchArgs, Ph, Trace, TrackId};
 use crate::units::Ns;
 
 /// How a piece of device work was linked.
@@ -50,7 +55,7 @@ pub(crate) struct Links {
 
 impl Links {
     pub(crate) fn new(trace: &Trace, device_events: &[EventId], health: &mut Health) -> Self {
-        let calls = Calls::new(trace);
+        let mut calls = Calls::new(trace);
         let mut late: Option<Late> = None;
         let mut find = |event: EventId| {
             let args = trace
@@ -58,42 +63,41 @@ impl Links {
                 .device_args(event)
                 .expect("device work has device arguments");
             match calls.find(args.correlation, args.external) {
-                Found::One(call) => return Ok((call, Link::Correlation as fn(u32) -> Link)),
+                Found::One(call) => return Link::Correlation(call.0),
                 Found::Ambiguous => {
                     trace.note(health, HealthCode::AmbiguousLaunch, event);
-                    return Err(Link::None);
+                    return Link::None;
                 }
                 Found::None if args.correlation != 0 && args.correlation < calls.first => {
-                    return Err(Link::PreWindow);
+                    return Link::PreWindow;
                 }
                 Found::None => {}
             }
             let late = late.get_or_insert_with(|| Late::new(trace));
             if let Some(start) = late.by_flow(trace, event) {
-                return Ok((start, Link::Flow));
+                return Link::Flow(start.0);
             }
             match late.by_external(args.external, args.correlation) {
-                Some(op) => Ok((op, Link::External)),
-                None => Err(Link::None),
+                Some(op) => Link::External(op.0),
+                None => Link::None,
             }
         };
-        let found: Vec<_> = device_events.iter().map(|event| find(*event)).collect();
-        let mut launches: Vec<EventId> = found
+        // To events at first, then to their numbers among the launches.
+        let mut links: Vec<Link> = device_events.iter().map(|event| find(*event)).collect();
+        let mut launches: Vec<EventId> = links
             .iter()
-            .filter_map(|found| Some(found.as_ref().ok()?.0))
+            .filter_map(|link| link.launch().map(EventId))
             .collect();
-        launches.sort_unstable();
+        launches.sort();
         launches.dedup();
-        let number_of = |launch: EventId| {
-            let number = launches
-                .binary_search(&launch)
-                .expect("every launch found is there");
-            u32::try_from(number).expect("no more launches than events")
-        };
-        let links = found
-            .into_iter()
-            .map(|found| found.map_or_else(|link| link, |(launch, link)| link(number_of(launch))))
-            .collect();
+        let mut near = 0;
+        for link in &mut links {
+            if let Link::Correlation(launch) | Link::Flow(launch) | Link::External(launch) = link {
+                near = place_near(&launches, near, EventId(*launch), |event| *event)
+                    .expect("every launch found is there");
+                *launch = u32::try_from(near).expect("no more launches than events");
+            }
+        }
         let launch_at = |event: &EventId| Launch {
             event: *event,
             track: trace.events.track(*event),
@@ -104,13 +108,6 @@ impl Links {
             launches: launches.iter().map(launch_at).collect(),
         }
     }
-
-    /// True for an event that launched device work.
-    pub(crate) fn owns_work(&self, event: EventId) -> bool {
-        self.launches
-            .binary_search_by_key(&event, |launch| launch.event)
-            .is_ok()
-    }
 }
 
 enum Found {
@@ -120,12 +117,15 @@ enum Found {
 }
 
 /// Runtime and driver calls by correlation.
-struct Calls {
+struct Calls<'a> {
+    trace: &'a Trace,
     by_correlation: Vec<Group<u64>>,
-    /// By correlation and External id.
-    by_both: Vec<Group<(u64, u64)>>,
+    /// By correlation and External id; made when correlation alone does not do.
+    by_both: OnceCell<Vec<Group<(u64, u64)>>>,
     /// The smallest correlation of any call.
     first: u64,
+    /// Where the last one was found.
+    near: usize,
 }
 
 /// The calls that share a key.
@@ -135,92 +135,119 @@ struct Group<K> {
     one_process: bool,
 }
 
-impl Calls {
-    fn new(trace: &Trace) -> Self {
-        let events = &trace.events;
-        let mut calls: Vec<((u64, u64), Ns, EventId)> = events
-            .ids()
-            .filter(|id| events.activity(*id).is_launch() && events.is_complete(*id))
-            .filter_map(|id| {
-                let args = events.launch_args(id)?;
-                let key = (args.correlation, args.external);
-                (args.correlation != 0).then_some((key, events.ts(id)?, id))
-            })
-            .collect();
-        // Which of several equal calls counts must not depend on the order of events.
-        let row = |id| trace.row_text(trace.events.track(id));
-        calls.sort_unstable_by(|a, b| {
-            (a.0, a.1)
-                .cmp(&(b.0, b.1))
-                .then_with(|| trace.name(a.2).cmp(trace.name(b.2)))
-                .then_with(|| row(a.2).cmp(&row(b.2)))
-                .then_with(|| a.2.cmp(&b.2))
-        });
-        let by_correlation = groups(trace, calls.iter().map(|call| (call.0.0, call.1, call.2)));
-        let by_both = groups(trace, calls.iter().copied());
+impl<'a> Calls<'a> {
+    fn new(trace: &'a Trace) -> Self {
+        let by_correlation = groups(trace, |args| args.correlation);
         let first = by_correlation.first().map_or(0, |group| group.key);
         Self {
+            trace,
             by_correlation,
-            by_both,
+            by_both: OnceCell::new(),
             first,
+            near: 0,
         }
     }
 
     /// The call that has this correlation: of several in one process the earliest, of several
     /// processes the one whose External id matches.
-    fn find(&self, correlation: u64, external: u64) -> Found {
+    fn find(&mut self, correlation: u64, external: u64) -> Found {
         if correlation == 0 {
             return Found::None;
         }
-        let Ok(place) = self
-            .by_correlation
-            .binary_search_by_key(&correlation, |group| group.key)
-        else {
+        // Work that comes one after the other was launched so, mostly.
+        let calls = &self.by_correlation;
+        let Some(place) = place_near(calls, self.near, correlation, |group| group.key) else {
             return Found::None;
         };
-        let group = &self.by_correlation[place];
+        self.near = place;
+        let group = &calls[place];
         if group.one_process {
             return Found::One(group.earliest);
         }
-        let both = self
+        let by_both = self
             .by_both
-            .binary_search_by_key(&(correlation, external), |group| group.key);
+            .get_or_init(|| groups(self.trace, |args| (args.correlation, args.external)));
+        let both = by_both.binary_search_by_key(&(correlation, external), |group| group.key);
         match both {
-            Ok(place) if external != 0 && self.by_both[place].one_process => {
-                Found::One(self.by_both[place].earliest)
+            Ok(place) if external != 0 && by_both[place].one_process => {
+                Found::One(by_both[place].earliest)
             }
             _ => Found::Ambiguous,
         }
     }
 }
 
-/// Groups calls, which must be sorted by key.
-fn groups<K: PartialEq>(
-    trace: &Trace,
-    calls: impl Iterator<Item = (K, Ns, EventId)>,
-) -> Vec<Group<K>> {
-    let pid = |id: EventId| trace.tracks.get(trace.events.track(id)).pid;
-    let mut groups: Vec<(Group<K>, Ns)> = Vec::new();
-    for (key, at, event) in calls {
+/// The calls that have a correlation, in groups of equal keys, in order of key.
+fn groups<K: Ord + Copy + Send>(trace: &Trace, key_of: impl Fn(&LaunchArgs) -> K) -> Vec<Group<K>> {
+    let events = &trace.events;
+    let mut calls: Vec<(K, EventId)> = Vec::with_capacity(events.launch_args.len());
+    calls.extend(
+        events
+            .ids()
+            .filter(|id| events.activity(*id).is_launch() && events.is_complete(*id))
+            .filter_map(|id| Some((events.launch_args(id)?, id)))
+            .filter(|(args, _)| args.correlation != 0)
+            .map(|(args, id)| (key_of(args), id)),
+    );
+    // Files have calls in order, or nearly: this sort makes use of that.
+    calls.par_sort_by_key(|(key, _)| *key);
+    let pid = |id: EventId| trace.tracks.get(events.track(id)).pid;
+    let mut groups: Vec<Group<K>> = Vec::with_capacity(calls.len());
+    for (key, event) in calls {
         match groups.last_mut() {
-            Some((group, start)) if group.key == key => {
+            Some(group) if group.key == key => {
                 group.one_process &= pid(group.earliest) == pid(event);
-                if at < *start {
-                    *start = at;
+                if in_time(trace, event, group.earliest).is_lt() {
                     group.earliest = event;
                 }
             }
-            _ => groups.push((
-                Group {
-                    key,
-                    earliest: event,
-                    one_process: true,
-                },
-                at,
-            )),
+            _ => groups.push(Group {
+                key,
+                earliest: event,
+                one_process: true,
+            }),
         }
     }
-    groups.into_iter().map(|(group, _)| group).collect()
+    groups
+}
+
+/// The order of calls of one correlation. Which of several equal calls counts must not depend on the
+/// order of events.
+fn in_time(trace: &Trace, a: EventId, b: EventId) -> Ordering {
+    let events = &trace.events;
+    let external = |id| events.launch_args(id).map_or(0, |args| args.external);
+    let row = |id| trace.row_text(events.track(id));
+    (events.ts(a), external(a))
+        .cmp(&(events.ts(b), external(b)))
+        .then_with(|| trace.name(a).cmp(trace.name(b)))
+        .then_with(|| row(a).cmp(&row(b)))
+        .then_with(|| a.cmp(&b))
+}
+
+/// Where `key` is in `sorted`: a search that goes outwards from `near`, in steps that double.
+fn place_near<T, K: Ord>(
+    sorted: &[T],
+    near: usize,
+    key: K,
+    key_of: impl Fn(&T) -> K,
+) -> Option<usize> {
+    let mut from = near.min(sorted.len());
+    let mut to = from;
+    let mut step = 1;
+    while from > 0 && key_of(&sorted[from - 1]) >= key {
+        from = from.saturating_sub(step);
+        step *= 2;
+    }
+    step = 1;
+    while to < sorted.len() && key_of(&sorted[to]) < key {
+        to = sorted.len().min(to + step);
+        step *= 2;
+    }
+    let place = from + sorted[from..to].partition_point(|entry| key_of(entry) < key);
+    sorted
+        .get(place)
+        .filter(|entry| key_of(entry) == key)
+        .map(|_| place)
 }
 
 /// The ways that are tried when correlation fails; built when first needed.
@@ -263,9 +290,10 @@ impl Late {
                 _ => {}
             }
         }
-        flow_ends.sort_unstable();
-        flow_starts.sort_unstable();
-        operators.sort_unstable();
+        // In order already, or nearly, in most files.
+        flow_ends.sort();
+        flow_starts.sort();
+        operators.sort();
         Self {
             flow_ends,
             flow_starts,

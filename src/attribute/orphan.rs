@@ -49,6 +49,7 @@ impl Orphans {
         let by_correlation = links.links.is_empty() || links.links.iter().any(linked);
         let mut without: Vec<EventId> = Vec::new();
         let mut borders: Vec<(Ns, bool)> = Vec::new();
+        let mut owners = links.launches.iter().map(|launch| launch.event).peekable();
         for event in events.ids() {
             if !events.activity(event).is_launch() || !events.is_complete(event) {
                 continue;
@@ -57,7 +58,9 @@ impl Orphans {
             if facts.kernel_launch {
                 orphans.launches += 1;
                 let correlation = events.launch_args(event).map_or(0, |args| args.correlation);
-                if correlation != 0 && by_correlation && !links.owns_work(event) {
+                while owners.next_if(|owner| *owner < event).is_some() {}
+                let owns_work = owners.peek() == Some(&event);
+                if correlation != 0 && by_correlation && !owns_work {
                     without.push(event);
                 }
             } else if facts.capture_begin {

@@ -20,6 +20,7 @@
 //! forward operators, by name and `Input Dims`, in order). What fails is `weak`: reported, not
 //! called recompute.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::host::{Host, HostThread, NONE, Op};
@@ -51,7 +52,7 @@ pub(crate) fn find(host: &Host, names: &Names) -> Vec<ThreadRegions> {
         .any(|thread| thread.ops.iter().any(|op| !op.dims.is_empty()));
     let candidates: Vec<Vec<Candidate>> = host
         .threads
-        .iter()
+        .par_iter()
         .map(|thread| candidates(thread, names, records_dims))
         .collect();
     if candidates.iter().all(Vec::is_empty) {
@@ -236,7 +237,7 @@ impl Forward {
                 }
             }
         }
-        forward.places.sort_unstable();
+        forward.places.par_sort_unstable();
         forward
     }
 

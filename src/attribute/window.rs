@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::device::{Activity, tables};
 use super::evidence::{Judge, Tally};
-use super::host::Host;
+use super::host::{Host, Op};
 use super::interval::{Piece, overlap, union};
 use super::options::AttributeOptions;
 use super::phase::{Marker, Phase};
@@ -172,23 +172,27 @@ impl StepWindows<'_> {
                 .filter(|range| range.marker == Some(Marker::Explicit(Phase::Recompute)))
                 .filter(|range| self.is_selected(phases.process, range.span.start))
                 .count() as u64;
-            let verdicts: Vec<_> = thread
+            let parts: Vec<_> = thread
                 .ops
-                .par_iter()
+                .par_chunks(OPS_A_TASK)
                 .enumerate()
-                .with_min_len(4096)
-                .map(|(place, op)| {
-                    let place = u32::try_from(place).expect("fewer than 2^32 operators");
-                    judge.verdict(op.span.start, number, place)
+                .map(|(part, ops)| {
+                    let first =
+                        u32::try_from(part * OPS_A_TASK).expect("fewer than 2^32 operators");
+                    let selected = (first..)
+                        .zip(ops)
+                        .filter(|(_, op)| self.is_selected(phases.process, op.span.start));
+                    count_ops(selected, judge, number)
                 })
                 .collect();
-            for ((place, op), verdict) in (0u32..).zip(&thread.ops).zip(verdicts) {
-                if !self.is_selected(phases.process, op.span.start) {
-                    continue;
+            for (part, self_times) in parts {
+                tally.add(part);
+                for (phase, self_ns) in Phase::ALL.into_iter().zip(self_times) {
+                    if let Some(self_ns) = self_ns {
+                        let row: &mut HostPhase = result.phases.entry(phase).or_default();
+                        row.self_ns += self_ns;
+                    }
                 }
-                tally.count_op(judge, verdict, number, place);
-                let row: &mut HostPhase = result.phases.entry(verdict.placement.phase).or_default();
-                row.self_ns += op.self_ns;
             }
         }
         let mut sums: Vec<Option<PhaseSums<'_>>> = Vec::new();
@@ -240,6 +244,25 @@ impl StepWindows<'_> {
                 .map(|(step, _)| step.span),
         )
     }
+}
+
+/// So many operators one task counts.
+const OPS_A_TASK: usize = 4096;
+
+/// What numbered operators of a thread say about recompute, and by phase the time in them.
+fn count_ops<'o>(
+    ops: impl Iterator<Item = (u32, &'o Op)>,
+    judge: &Judge<'_>,
+    thread: usize,
+) -> (Tally, [Option<Ns>; Phase::ALL.len()]) {
+    let mut tally = Tally::default();
+    let mut self_times = [None; Phase::ALL.len()];
+    for (place, op) in ops {
+        let verdict = judge.verdict(op.span.start, thread, place);
+        tally.count_op(judge, verdict, thread, place);
+        *self_times[verdict.placement.phase as usize].get_or_insert(Ns::ZERO) += op.self_ns;
+    }
+    (tally, self_times)
 }
 
 /// Annotated time of one thread by phase, ready for many windows.

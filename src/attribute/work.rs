@@ -1,5 +1,9 @@
 //! Device work: kernels, copies and fills, by device and lane, with impossible overlaps repaired.
 
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use rayon::prelude::*;
 use regex::Regex;
 
 use super::class::DeviceClass;
@@ -19,7 +23,9 @@ pub(crate) struct Work {
     pub(crate) event: EventId,
     /// Index of the device.
     pub(crate) device: i64,
-    pub(crate) lane: Lane,
+    pub(crate) stream: Ident,
+    /// Number of its lane, in order of lanes.
+    lane: u32,
     /// After repair.
     pub(crate) span: Span,
     pub(crate) class: DeviceClass,
@@ -34,11 +40,47 @@ pub(crate) struct Work {
 }
 
 /// A stream of a device as one writer numbers it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Lane {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Lane {
     device: i64,
     pid: Ident,
-    pub(crate) stream: Ident,
+    stream: Ident,
+}
+
+/// The lanes of a trace, numbered as they are met.
+#[derive(Default)]
+struct Lanes {
+    all: Vec<Lane>,
+    /// Seeded by chance: streams may be numbered to collide.
+    numbers: HashMap<Lane, u32, RandomState>,
+    last: Option<(Lane, u32)>,
+}
+
+impl Lanes {
+    fn number(&mut self, lane: Lane) -> u32 {
+        if let Some((last, number)) = self.last
+            && last == lane
+        {
+            return number;
+        }
+        let number = *self.numbers.entry(lane).or_insert_with(|| {
+            self.all.push(lane);
+            u32::try_from(self.all.len() - 1).expect("no more lanes than events")
+        });
+        self.last = Some((lane, number));
+        number
+    }
+
+    /// By number: the place in order.
+    fn places(&self) -> Vec<u32> {
+        let mut order: Vec<(Lane, u32)> = self.all.iter().copied().zip(0..).collect();
+        order.sort_unstable();
+        let mut places = vec![0; order.len()];
+        for (place, (_, number)) in (0..).zip(order) {
+            places[number as usize] = place;
+        }
+        places
+    }
 }
 
 /// All device work of a trace, by lane and start; overlaps on lanes counted and repaired.
@@ -46,6 +88,7 @@ pub(crate) fn collect(trace: &Trace, comm: &[Regex], health: &mut Health) -> Vec
     let events = &trace.events;
     let mut classes: Vec<Option<DeviceClass>> = vec![None; trace.strings.len()];
     let mut work: Vec<Work> = Vec::with_capacity(events.device_args.len());
+    let mut lanes = Lanes::default();
     for event in events.ids() {
         let activity = events.activity(event);
         if !activity.is_device_work() || !events.is_complete(event) {
@@ -66,14 +109,16 @@ pub(crate) fn collect(trace: &Trace, comm: &[Regex], health: &mut Health) -> Vec
             Ident::Int(pid) => pid,
             Ident::Missing | Ident::Text(_) => 0,
         });
+        let stream = args.stream.map_or(track.tid, Ident::Int);
         work.push(Work {
             event,
             device,
-            lane: Lane {
+            stream,
+            lane: lanes.number(Lane {
                 device,
                 pid: track.pid,
-                stream: args.stream.map_or(track.tid, Ident::Int),
-            },
+                stream,
+            }),
             span: span_of(trace, event),
             class,
             bucket: Bucket::Phase(Phase::Other),
@@ -83,7 +128,12 @@ pub(crate) fn collect(trace: &Trace, comm: &[Regex], health: &mut Health) -> Vec
             first_of_launch: false,
         });
     }
-    work.sort_unstable_by_key(|work| (work.lane, work.span, work.event));
+    let places = lanes.places();
+    for work in &mut work {
+        work.lane = places[work.lane as usize];
+    }
+    // Files have the work of a lane in order, or nearly: this sort makes use of that.
+    work.par_sort_by_key(|work| (work.lane, work.span, work.event));
     repair(trace, &mut work, health);
     work
 }
@@ -167,16 +217,12 @@ pub(crate) fn clipped(trace: &Trace) -> Vec<(EventId, Ns)> {
 #[cfg(test)]
 impl Work {
     pub(crate) fn for_test(event: EventId, span: Span, class: DeviceClass, bucket: Bucket) -> Self {
-        let lane = Lane {
-            device: 0,
-            pid: Ident::Int(0),
-            stream: Ident::Int(7),
-        };
         let other = OtherKind::Rest;
         Self {
             event,
             device: 0,
-            lane,
+            stream: Ident::Int(7),
+            lane: 0,
             span,
             class,
             bucket,

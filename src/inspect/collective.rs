@@ -248,7 +248,7 @@ fn device_calls(view: &View<'_>, work: &[&Work], found: &mut Found) -> Result<()
         }
         let call = Call {
             device: Some(work.device),
-            lane: lanes.number((work.device, view.ident(work.lane.stream))),
+            lane: lanes.number((work.device, view.ident(work.stream))),
             span: work.span,
             kind: found.number(kind),
             sequence,
