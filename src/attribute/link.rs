@@ -187,7 +187,7 @@ fn groups<K: Ord + Copy + Send>(trace: &Trace, key_of: impl Fn(&LaunchArgs) -> K
             .filter(|id| events.activity(*id).is_launch() && events.is_complete(*id))
             .filter_map(|id| Some((events.launch_args(id)?, id)))
             .filter(|(args, _)| args.correlation != 0)
-            .map(|(args, id)| (key_of(args), id)),
+            .map(|(args, id)| (key_of(&args), id)),
     );
     // Files have calls in order, or nearly: this sort makes use of that.
     calls.par_sort_by_key(|(key, _)| *key);

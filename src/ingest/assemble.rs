@@ -5,7 +5,9 @@ use rayon::prelude::*;
 use super::row::{Extent, Rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::Health;
-use crate::model::{EventTable, Ident, NO_SIDE, Offsets, StrId, Strings, Track, TrackId, Tracks};
+use crate::model::{
+    EventTable, Ident, NO_SIDE, Narrow, Offsets, SideTable, StrId, Strings, Track, TrackId, Tracks,
+};
 
 /// The parts of a document, joined.
 #[derive(Debug, Default)]
@@ -125,8 +127,8 @@ impl Numbers {
         for id in &mut table.track {
             *id = self.tracks[id.index()];
         }
-        for args in &mut table.op_args {
-            args.dims = self.strings[args.dims.index()];
+        for dims in table.op_args.dims_mut() {
+            *dims = self.strings[dims.index()];
         }
         for (side, activity) in table.side.iter_mut().zip(&table.activity) {
             let base = if *side == NO_SIDE {
@@ -158,27 +160,54 @@ fn join_tables(mut parts: Vec<EventTable>) -> EventTable {
                 scope.spawn(move |_| *whole = concat(column));
             })*};
         }
-        join! { ts dur op_args name cat track side device_args launch_args ph activity flags }
-        let offsets: Vec<_> = parts
-            .iter_mut()
-            .map(|part| std::mem::take(&mut part.offset))
-            .collect();
-        let whole = &mut joined.offset;
-        scope.spawn(move |_| {
-            whole.reserve(offsets.iter().map(Offsets::len).sum());
-            for part in offsets {
-                whole.append(part);
-            }
-        });
+        join! { ts op_args dur name cat track side offset device_args launch_args ph activity flags }
     });
     joined
 }
 
+/// A column that is read in parts.
+trait Column: Default {
+    fn len(&self) -> usize;
+    fn reserve(&mut self, additional: usize);
+    fn append(&mut self, later: Self);
+}
+
+macro_rules! column {
+    ($([$($parameter:tt)*] $type:ty)*) => {$(
+        impl<$($parameter)*> Column for $type {
+            fn len(&self) -> usize {
+                <$type>::len(self)
+            }
+            fn reserve(&mut self, additional: usize) {
+                <$type>::reserve(self, additional);
+            }
+            fn append(&mut self, later: Self) {
+                <$type>::append(self, later);
+            }
+        }
+    )*};
+}
+
+column! { [] Offsets [N: Narrow] SideTable<N> }
+
+impl<T> Column for Vec<T> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+    fn reserve(&mut self, additional: usize) {
+        self.reserve(additional);
+    }
+    fn append(&mut self, mut later: Self) {
+        self.append(&mut later);
+    }
+}
+
 /// All parts of a column in one. Each part is freed as soon as it is copied.
-fn concat<T>(parts: Vec<Vec<T>>) -> Vec<T> {
-    let mut whole = Vec::with_capacity(parts.iter().map(Vec::len).sum());
-    for mut part in parts {
-        whole.append(&mut part);
+fn concat<C: Column>(parts: Vec<C>) -> C {
+    let mut whole = C::default();
+    whole.reserve(parts.iter().map(C::len).sum());
+    for part in parts {
+        whole.append(part);
     }
     whole
 }

@@ -34,7 +34,7 @@ pub(super) fn exclude_absurd(
     for id in timed {
         let start = events.ts[id.index()];
         let length = if events.ph(id) == Ph::COMPLETE {
-            events.dur[id.index()]
+            events.length(id)
         } else {
             0
         };
@@ -51,7 +51,7 @@ pub(super) fn exclude_long_pairs(events: &mut EventTable, strings: &Strings, hea
         .ids()
         .filter(|id| {
             events.ph(*id) == Ph::BEGIN
-                && events.dur[id.index()] > LONG
+                && events.length(*id) > LONG
                 && events.flags(*id).has(EventFlags::HAS_DUR)
                 && is_timed(events, *id)
         })
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(excluded(&far), [true, false, false, true, false]);
         assert_eq!(far.health.get(HealthCode::AbsurdTime), 2);
         // The far instant does not stretch the open B either.
-        assert!(far.events.dur[3] <= FAR + HOUR);
+        assert!(far.events.length(EventId(3)) <= FAR + HOUR);
 
         let near = trace(&format!(
             r#"[{{"ph":"X","ts":{day},"dur":1}},{{"ph":"X","ts":0,"dur":1}}]"#

@@ -43,9 +43,10 @@ pub(super) fn pair(
     let mut note = |code, id: EventId| {
         health.count(code, offset.get(id.index()), strings.get(name[id.index()]));
     };
+    let mut lengths = Vec::new();
     let mut close = |begin: EventId, end: i64| {
         let at = begin.index();
-        dur[at] = (end - ts[at]).max(0);
+        lengths.push((begin.0, (end - ts[at]).max(0)));
         flags[at].set(EventFlags::HAS_DUR);
     };
     for ids in ends.chunk_by(|a, b| tracks[a.index()] == tracks[b.index()]) {
@@ -65,13 +66,14 @@ pub(super) fn pair(
             note(HealthCode::UnclosedBegin, begin);
         }
     }
+    dur.replace(lengths);
 }
 
 /// The latest time that an event names, and not the time that a writer set for a day later.
 fn last_timestamp(events: &EventTable, near: (i64, i64)) -> i64 {
     let end = |id: EventId| {
         let complete = events.ph(id) == Ph::COMPLETE;
-        events.ts[id.index()] + if complete { events.dur[id.index()] } else { 0 }
+        events.ts[id.index()] + if complete { events.length(id) } else { 0 }
     };
     let timed = |wanted: &dyn Fn(Ph) -> bool, until: i64| {
         let sane = events.ids().filter(|id| {

@@ -361,7 +361,10 @@ impl Rows {
     }
 
     /// Adds the row of the event at byte `offset`, its values resolved.
-    #[inline]
+    ///
+    /// Never inlined: inside the loop over the shapes it takes registers from it, which costs 8 % of
+    /// reading, and whether the compiler does so changes with code far away.
+    #[inline(never)]
     pub(super) fn push_resolved(&mut self, offset: u64, event: &Resolved) {
         let Self {
             events,
@@ -496,7 +499,7 @@ fn push_side(events: &mut EventTable, activity: ActivityType, event: &Resolved) 
             device: event.device.or(event.in_device),
             stream: event.stream,
         };
-        return push_row(&mut events.device_args, row);
+        return events.device_args.push(row);
     }
     if activity.has_launch_args() {
         let correlation = if activity.is_launch() {
@@ -504,13 +507,10 @@ fn push_side(events: &mut EventTable, activity: ActivityType, event: &Resolved) 
         } else {
             event.id
         };
-        return push_row(
-            &mut events.launch_args,
-            LaunchArgs {
-                correlation,
-                external,
-            },
-        );
+        return events.launch_args.push(LaunchArgs {
+            correlation,
+            external,
+        });
     }
     if !activity.has_op_args() {
         return NO_SIDE;
@@ -539,19 +539,12 @@ fn push_side(events: &mut EventTable, activity: ActivityType, event: &Resolved) 
             .unwrap_or(u32::MAX),
         dims,
     };
-    push_row(&mut events.op_args, row)
+    events.op_args.push(row)
 }
 
 /// The nearest of 32 bits.
 fn narrow(value: i64) -> i32 {
     i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX })
-}
-
-/// Adds `row` and gives its number; a table too long for its numbers is refused in `assemble`.
-fn push_row<T>(table: &mut Vec<T>, row: T) -> u32 {
-    let number = u32::try_from(table.len()).unwrap_or(NO_SIDE);
-    table.push(row);
-    number
 }
 
 /// The kind of an event without `cat` in files of exporters before Kineto.

@@ -63,7 +63,7 @@ pub(super) fn describe(answer: &Result<Trace>) -> String {
             ident(track.pid),
             ident(track.tid),
             events.ts[id.index()],
-            events.dur[id.index()],
+            events.length(id),
             events.launch_args(id),
             events.device_args(id),
         );

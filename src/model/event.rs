@@ -1,6 +1,7 @@
 //! The events of one trace, in columns, in file order.
 
 use super::offset::Offsets;
+use super::side::{NarrowDevice, NarrowLaunch, NarrowOp, SideTable};
 use super::{ActivityType, StrId, TrackId};
 use crate::units::Ns;
 
@@ -37,7 +38,38 @@ impl Ph {
 
     /// True for letters that the trace format defines.
     pub fn is_known(self) -> bool {
-        b"XBEMsftiICbneSTpFPNODRcvV(),=a".contains(&self.0)
+        matches!(
+            self.0,
+            b'X' | b'B'
+                | b'E'
+                | b'M'
+                | b's'
+                | b'f'
+                | b't'
+                | b'i'
+                | b'I'
+                | b'C'
+                | b'b'
+                | b'n'
+                | b'e'
+                | b'S'
+                | b'T'
+                | b'p'
+                | b'F'
+                | b'P'
+                | b'N'
+                | b'O'
+                | b'D'
+                | b'R'
+                | b'c'
+                | b'v'
+                | b'V'
+                | b'('
+                | b')'
+                | b','
+                | b'='
+                | b'a'
+        )
     }
 }
 
@@ -118,12 +150,12 @@ pub struct EventTable {
     pub(crate) cat: Vec<StrId>,
     pub(crate) track: Vec<TrackId>,
     pub(crate) ts: Vec<i64>,
-    pub(crate) dur: Vec<i64>,
+    pub(crate) dur: SideTable<u32>,
     pub(crate) offset: Offsets,
     pub(crate) side: Vec<u32>,
-    pub(crate) op_args: Vec<OpArgs>,
-    pub(crate) launch_args: Vec<LaunchArgs>,
-    pub(crate) device_args: Vec<DeviceArgs>,
+    pub(crate) op_args: SideTable<NarrowOp>,
+    pub(crate) launch_args: SideTable<NarrowLaunch>,
+    pub(crate) device_args: SideTable<NarrowDevice>,
 }
 
 /// No row in a side table.
@@ -218,7 +250,12 @@ impl EventTable {
     pub fn dur(&self, id: EventId) -> Option<Ns> {
         self.flags(id)
             .has(EventFlags::HAS_DUR)
-            .then(|| Ns(self.dur[id.index()]))
+            .then(|| Ns(self.length(id)))
+    }
+
+    /// `dur` in nanoseconds, 0 without one.
+    pub(crate) fn length(&self, id: EventId) -> i64 {
+        self.dur.get(id.index()).unwrap_or(0)
     }
 
     /// Byte offset of the event in the decompressed content.
@@ -227,7 +264,7 @@ impl EventTable {
     }
 
     /// Arguments of an operator or annotation, when it has any.
-    pub fn op_args(&self, id: EventId) -> Option<&OpArgs> {
+    pub fn op_args(&self, id: EventId) -> Option<OpArgs> {
         if self.activity(id).is_device_work() || self.activity(id).has_launch_args() {
             return None;
         }
@@ -235,7 +272,7 @@ impl EventTable {
     }
 
     /// Arguments of a runtime or driver call or of a flow.
-    pub fn launch_args(&self, id: EventId) -> Option<&LaunchArgs> {
+    pub fn launch_args(&self, id: EventId) -> Option<LaunchArgs> {
         if !self.activity(id).has_launch_args() {
             return None;
         }
@@ -243,7 +280,7 @@ impl EventTable {
     }
 
     /// Arguments of device work.
-    pub fn device_args(&self, id: EventId) -> Option<&DeviceArgs> {
+    pub fn device_args(&self, id: EventId) -> Option<DeviceArgs> {
         if !self.activity(id).is_device_work() {
             return None;
         }

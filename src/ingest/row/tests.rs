@@ -178,7 +178,7 @@ fn a_peer_copy_is_on_the_device_it_goes_to() {
     };
     let device = |event: &RawEvent<'_>| {
         let rows = rows(event);
-        let args = *rows.events.device_args(EventId(0)).expect("arguments");
+        let args = rows.events.device_args(EventId(0)).expect("arguments");
         (args.device, args.stream)
     };
     assert_eq!(device(&event), (Some(3), Some(7)));
