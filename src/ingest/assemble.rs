@@ -1,63 +1,47 @@
 //! Parts to one table: strings and tracks are merged, columns are joined.
 
-use rayon::prelude::*;
-
-use super::row::{Extent, Rows};
+use super::row::Rows;
 use crate::error::{Error, ErrorKind, Result};
-use crate::health::Health;
-use crate::model::{
-    EventTable, Ident, NO_SIDE, Narrow, Offsets, SideTable, StrId, Strings, Track, TrackId, Tracks,
-};
-
-/// The parts of a document, joined.
-#[derive(Debug, Default)]
-pub(super) struct Joined {
-    pub(super) events: EventTable,
-    pub(super) strings: Strings,
-    pub(super) tracks: Tracks,
-    pub(super) health: Health,
-    pub(super) extent: Extent,
-}
+use crate::model::{EventTable, Ident, NO_SIDE, StrId, Track, TrackId};
 
 /// Event numbers are 32 bits wide, and one of them means "none" in `side`.
 const MAX_EVENTS: usize = u32::MAX as usize - 1;
 
-/// Joins `parts`, which are in file order.
-pub(super) fn join(parts: Vec<Rows>) -> Result<Joined> {
-    if parts.iter().map(|part| part.events.len()).sum::<usize>() > MAX_EVENTS {
-        return Err(Error::new(
-            ErrorKind::NotATrace,
-            "more than 4,294,967,294 events",
-        ));
+/// The parts of a document, joined in file order as they come.
+#[derive(Debug, Default)]
+pub(super) struct Joined {
+    whole: Option<Rows>,
+}
+
+impl Joined {
+    /// Joins the part that follows, of about `parts` in all, and gives back the space of its columns.
+    pub(super) fn add(&mut self, mut part: Rows, parts: usize) -> Option<EventTable> {
+        let Some(whole) = &mut self.whole else {
+            // The numbers in the first part stay as they are; small files have no other.
+            if !part.events.is_empty() {
+                part.events.reserve_times(parts.saturating_sub(1));
+            }
+            self.whole = Some(part);
+            return None;
+        };
+        whole.health.merge(&part.health);
+        whole.extent = whole.extent.and(part.extent);
+        Numbers::merge(&part, whole).apply(&mut part.events);
+        whole.events.append(&mut part.events);
+        Some(part.events)
     }
-    let mut parts = parts.into_iter();
-    let Some(first) = parts.next() else {
-        return Ok(Joined::default());
-    };
-    // The numbers in the first part stay as they are; small files have no other.
-    let mut before = Counts::default().and(&first.events);
-    let mut tables = vec![first.events];
-    let mut joined = Joined {
-        events: EventTable::default(),
-        strings: first.strings,
-        tracks: first.tracks,
-        health: first.health,
-        extent: first.extent,
-    };
-    let mut numbers = Vec::new();
-    for part in parts {
-        joined.health.merge(&part.health);
-        joined.extent = joined.extent.and(part.extent);
-        numbers.push(Numbers::merge(&part, before, &mut joined));
-        before = before.and(&part.events);
-        tables.push(part.events);
+
+    /// All of it.
+    pub(super) fn finish(self) -> Result<Rows> {
+        let whole = self.whole.unwrap_or_default();
+        if whole.events.len() > MAX_EVENTS {
+            return Err(Error::new(
+                ErrorKind::NotATrace,
+                "more than 4,294,967,294 events",
+            ));
+        }
+        Ok(whole)
     }
-    tables[1..]
-        .par_iter_mut()
-        .zip(&numbers)
-        .for_each(|(table, numbers)| numbers.apply(table));
-    joined.events = join_tables(tables);
-    Ok(joined)
 }
 
 /// How many rows the side tables have.
@@ -69,13 +53,13 @@ struct Counts {
 }
 
 impl Counts {
-    /// With the rows of `table`. With at most [`MAX_EVENTS`] events nothing saturates.
-    fn and(self, table: &EventTable) -> Self {
-        let add = |base: u32, len| base.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
+    /// With at most [`MAX_EVENTS`] events nothing saturates.
+    fn of(table: &EventTable) -> Self {
+        let count = |len| u32::try_from(len).unwrap_or(u32::MAX);
         Self {
-            op: add(self.op, table.op_args.len()),
-            launch: add(self.launch, table.launch_args.len()),
-            device: add(self.device, table.device_args.len()),
+            op: count(table.op_args.len()),
+            launch: count(table.launch_args.len()),
+            device: count(table.device_args.len()),
         }
     }
 }
@@ -92,12 +76,13 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// Merges the strings and tracks of `part` into `joined`.
-    fn merge(part: &Rows, before: Counts, joined: &mut Joined) -> Self {
+    /// Merges the strings and tracks of `part` into `whole`.
+    fn merge(part: &Rows, whole: &mut Rows) -> Self {
+        let before = Counts::of(&whole.events);
         let strings: Vec<StrId> = part
             .strings
             .iter()
-            .map(|(_, text)| joined.strings.intern(text))
+            .map(|(_, text)| whole.strings.intern(text))
             .collect();
         let ident = |ident| match ident {
             Ident::Text(text) => Ident::Text(strings[text.index()]),
@@ -110,7 +95,7 @@ impl Numbers {
         let tracks = part
             .tracks
             .iter()
-            .map(|(_, row)| joined.tracks.intern(track(row)))
+            .map(|(_, row)| whole.tracks.intern(track(row)))
             .collect();
         Self {
             strings,
@@ -143,73 +128,6 @@ impl Numbers {
             *side = base.saturating_add(*side);
         }
     }
-}
-
-/// Joins the columns of all parts, each column in a task of its own.
-fn join_tables(mut parts: Vec<EventTable>) -> EventTable {
-    if parts.len() == 1 {
-        return parts.pop().unwrap_or_default();
-    }
-    let mut joined = EventTable::default();
-    rayon::scope(|scope| {
-        macro_rules! join {
-            ($($column:ident)*) => {$({
-                let whole = &mut joined.$column;
-                let column: Vec<_> =
-                    parts.iter_mut().map(|part| std::mem::take(&mut part.$column)).collect();
-                scope.spawn(move |_| *whole = concat(column));
-            })*};
-        }
-        join! { ts op_args dur name cat track side offset device_args launch_args ph activity flags }
-    });
-    joined
-}
-
-/// A column that is read in parts.
-trait Column: Default {
-    fn len(&self) -> usize;
-    fn reserve(&mut self, additional: usize);
-    fn append(&mut self, later: Self);
-}
-
-macro_rules! column {
-    ($([$($parameter:tt)*] $type:ty)*) => {$(
-        impl<$($parameter)*> Column for $type {
-            fn len(&self) -> usize {
-                <$type>::len(self)
-            }
-            fn reserve(&mut self, additional: usize) {
-                <$type>::reserve(self, additional);
-            }
-            fn append(&mut self, later: Self) {
-                <$type>::append(self, later);
-            }
-        }
-    )*};
-}
-
-column! { [] Offsets [N: Narrow] SideTable<N> }
-
-impl<T> Column for Vec<T> {
-    fn len(&self) -> usize {
-        self.len()
-    }
-    fn reserve(&mut self, additional: usize) {
-        self.reserve(additional);
-    }
-    fn append(&mut self, mut later: Self) {
-        self.append(&mut later);
-    }
-}
-
-/// All parts of a column in one. Each part is freed as soon as it is copied.
-fn concat<C: Column>(parts: Vec<C>) -> C {
-    let mut whole = C::default();
-    whole.reserve(parts.iter().map(C::len).sum());
-    for part in parts {
-        whole.append(part);
-    }
-    whole
 }
 
 #[cfg(test)]
@@ -252,13 +170,17 @@ mod tests {
             part("cpu_op", "k", 8..9),
             part("cuda_runtime", "op", 9..10),
         ];
-        let Joined {
+        let mut joined = Joined::default();
+        for part in parts {
+            joined.add(part, 7);
+        }
+        let Rows {
             events,
             strings,
             tracks,
             extent,
             ..
-        } = join(parts).expect("few events");
+        } = joined.finish().expect("few events");
         let names = ["k", "k", "k", "op", "op", "k", "k", "launch", "k", "op"];
         assert_eq!(events.len(), names.len());
         for (id, name) in events.ids().zip(names) {
@@ -286,6 +208,12 @@ mod tests {
 
     #[test]
     fn nothing_joins_to_nothing() {
-        assert!(join(Vec::new()).expect("no events").events.is_empty());
+        assert!(
+            Joined::default()
+                .finish()
+                .expect("no events")
+                .events
+                .is_empty()
+        );
     }
 }

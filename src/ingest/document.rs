@@ -14,10 +14,10 @@ use crate::model::Metadata;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A document: its events in parts, and the rest.
+/// A document: its events, and the rest.
 pub(super) struct Document {
-    /// The rows of the event array, in file order.
-    pub(super) parts: Vec<Rows>,
+    /// The rows of the event array.
+    pub(super) rows: Rows,
     /// What the other keys say.
     pub(super) metadata: Metadata,
     /// What was unusual outside the events.
@@ -50,7 +50,7 @@ pub(super) fn read_with(
             scanner.pos = events.end;
             end_of_document(&mut scanner)?;
             Ok(Document {
-                parts: events.parts,
+                rows: events.rows,
                 metadata: Metadata::default(),
                 health,
             })
@@ -112,7 +112,7 @@ fn object(
 ) -> Result<Document> {
     let mut sections = Sections::default();
     let mut seen: FxHashSet<Box<[u8]>> = FxHashSet::default();
-    let mut events: std::result::Result<Vec<Rows>, &str> = Err("no traceEvents array");
+    let mut events: std::result::Result<Rows, &str> = Err("no traceEvents array");
     let mut failure = None;
     let walk = scanner.members(|scanner, key| {
         let name = String::from_utf8_lossy(key);
@@ -126,10 +126,10 @@ fn object(
                 Ok(read) => {
                     scanner.pos = read.end;
                     if let Ok(before) = &events {
-                        let replaced: usize = before.iter().map(|rows| rows.events.len()).sum();
+                        let replaced = before.events.len();
                         health.add(HealthCode::ReplacedEvents, replaced as u64, None);
                     }
-                    events = Ok(read.parts);
+                    events = Ok(read.rows);
                 }
                 Err(error) => {
                     failure = Some(error);
@@ -159,7 +159,7 @@ fn object(
     }
     walk.map_err(|fault| fault.into_error(data.len()))?;
     scanner.quirks.count_into(&mut health, "");
-    let parts = events.map_err(not_a_trace)?;
+    let rows = events.map_err(not_a_trace)?;
     end_of_document(&mut scanner)?;
     let metadata = sections.read();
     health.add(HealthCode::LostRecords, metadata.out_of_range_records, None);
@@ -170,7 +170,7 @@ fn object(
         health.add(code, messages.count, messages.first.clone());
     }
     Ok(Document {
-        parts,
+        rows,
         metadata,
         health,
     })

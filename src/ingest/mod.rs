@@ -11,7 +11,7 @@
 //!   decode   one chunk of any events                   (simd-json)
 //!   text     one event, exactly and leniently          (escape, quirk)
 //!   row      one event to its row                      (number)
-//! assemble   parts to one table
+//! assemble   parts to one table, as they come    (order)
 //! check      absurd times
 //! pairs      B and E to lengths
 //! args       arguments that no column holds, when asked for
@@ -38,6 +38,7 @@ mod mend;
 mod metadata;
 mod note;
 mod number;
+mod order;
 mod pairs;
 mod plain;
 mod quirk;
@@ -126,7 +127,7 @@ impl Trace {
         let mut trace = Self {
             bytes: bytes.len() as u64,
             compressed: compression.is_some(),
-            ..finish(document)?
+            ..finish(document)
         };
         note::read_events(&mut trace, bytes)?;
         note::count(&trace.metadata.rewriting, &mut trace.health);
@@ -134,25 +135,25 @@ impl Trace {
     }
 }
 
-/// Puts the parts of a document together and checks what no part can check alone.
-fn finish(document: Document) -> Result<Trace> {
-    let mut joined = assemble::join(document.parts)?;
+/// Checks what no part of a document can check alone.
+fn finish(document: Document) -> Trace {
+    let mut rows = document.rows;
     let mut health = document.health;
-    health.merge(&joined.health);
-    let (events, strings) = (&mut joined.events, &joined.strings);
-    let near = check::exclude_absurd(events, strings, joined.extent, &mut health);
-    if joined.extent.pairs > 0 {
+    health.merge(&rows.health);
+    let (events, strings) = (&mut rows.events, &rows.strings);
+    let near = check::exclude_absurd(events, strings, rows.extent, &mut health);
+    if rows.extent.pairs > 0 {
         pairs::pair(events, strings, near, &mut health);
         check::exclude_long_pairs(events, strings, &mut health);
     }
-    Ok(Trace {
-        events: joined.events,
-        strings: joined.strings,
-        tracks: joined.tracks,
+    Trace {
+        events: rows.events,
+        strings: rows.strings,
+        tracks: rows.tracks,
         metadata: document.metadata,
         health,
         ..Trace::default()
-    })
+    }
 }
 
 #[cfg(test)]

@@ -253,11 +253,13 @@ pub(super) struct Mark {
 }
 
 impl Rows {
-    /// Columns with space for the events of about `bytes` bytes of text.
-    pub(super) fn with_capacity_for(bytes: usize) -> Self {
-        let mut rows = Self::default();
-        rows.events.reserve(bytes / 192);
-        rows
+    /// Columns with space for the events of about `bytes` bytes of text, in that of empty `events`.
+    pub(super) fn with_capacity_for(bytes: usize, mut events: EventTable) -> Self {
+        events.reserve(bytes / 192);
+        Self {
+            events,
+            ..Self::default()
+        }
     }
 
     /// Notes how many rows there are now.

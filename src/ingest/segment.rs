@@ -5,9 +5,12 @@
 //! reader arrived. So the rows are those of one reader that went through the file from front to
 //! back, whatever was guessed.
 
-use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use super::assemble::Joined;
 use super::decode::Decoder;
+use super::order::InOrder;
 use super::row::Rows;
 use super::shape::{Outcome, Shapes};
 use super::split;
@@ -15,6 +18,7 @@ use super::text::{Fault, Scan, Scanner};
 use super::{IngestOptions, Reader};
 use crate::error::Result;
 use crate::health::HealthCode;
+use crate::model::EventTable;
 
 /// What stands around the event array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +32,7 @@ pub(super) enum Form {
 /// The events of an array.
 pub(super) struct Events {
     /// The rows, in file order.
-    pub(super) parts: Vec<Rows>,
+    pub(super) rows: Rows,
     /// Offset behind the closing bracket.
     pub(super) end: usize,
 }
@@ -44,12 +48,11 @@ pub(super) fn read(
     first: bool,
     options: &IngestOptions,
 ) -> Result<Events> {
-    let mut parts = Vec::new();
     let mut scanner = Scanner::new(data, open + 1);
     match scanner.space() {
         Some(b']') => {
             return Ok(Events {
-                parts,
+                rows: Rows::default(),
                 end: scanner.pos + 1,
             });
         }
@@ -57,9 +60,8 @@ pub(super) fn read(
             let mut rows = Rows::default();
             rows.health
                 .count(HealthCode::UnterminatedArray, data.len() as u64, "");
-            parts.push(rows);
             return Ok(Events {
-                parts,
+                rows,
                 end: data.len(),
             });
         }
@@ -78,51 +80,136 @@ pub(super) fn read(
     } else {
         (vec![scanner.pos], Reader::Text)
     };
-    let options = &IngestOptions { reader, ..*options };
-    let limit = |number: usize| starts.get(number + 1).copied().unwrap_or(usize::MAX);
-    // A segment may look a little beyond its end, where the event that crosses it ends. One that
-    // started at a wrong guess would otherwise read to the end of the file, as would all others.
-    let reach = |number: usize| limit(number).saturating_add(size).min(data.len());
-    let segments: Vec<Segment> = starts
-        .par_iter()
-        .enumerate()
-        .map_init(Decoder::default, |decoder, (number, start)| {
-            let part = Part {
-                data: &data[..reach(number)],
-                cut: reach(number) < data.len(),
-                form,
-            };
-            part.read(*start, limit(number), options, decoder)
-        })
-        .collect();
-
-    let whole = Part {
+    let segments = Segments {
         data,
-        cut: false,
         form,
+        options: IngestOptions { reader, ..*options },
+        starts,
+        size,
     };
-    let mut decoder = Decoder::default();
-    let mut next = starts[0];
-    for (number, mut segment) in segments.into_iter().enumerate() {
-        if next >= limit(number) {
-            continue;
-        }
-        if starts[number] != next {
-            segment = whole.read(next, limit(number), options, &mut decoder);
-        }
-        if let Stop::Undecided(at) = segment.stop {
-            parts.push(segment.rows);
-            segment = whole.read(at, limit(number), options, &mut decoder);
-        }
-        parts.push(segment.rows);
-        match segment.stop {
-            Stop::At(at) => next = at,
-            Stop::End(end) => return Ok(Events { parts, end }),
-            Stop::Fault(fault) => return Err(fault.into_error(data.len())),
-            Stop::Undecided(_) => break,
-        }
+    segments.read()
+}
+
+/// The segments of an array.
+struct Segments<'a> {
+    data: &'a [u8],
+    form: Form,
+    options: IngestOptions,
+    /// Guesses, but for the first.
+    starts: Vec<usize>,
+    /// About how long one is.
+    size: usize,
+}
+
+impl Segments<'_> {
+    /// Reads them at once, each task the first that no other has, and joins them in order meanwhile.
+    fn read(&self) -> Result<Events> {
+        let count = self.starts.len();
+        let first = AtomicUsize::new(0);
+        let done = AtomicBool::new(false);
+        let space = Mutex::new(Vec::new());
+        let space = || space.lock().unwrap_or_else(PoisonError::into_inner);
+        let order = InOrder::new(Taken {
+            joined: Joined::default(),
+            next: self.starts[0],
+            end: None,
+            decoder: Decoder::default(),
+        });
+        let work = || {
+            let mut decoder = Decoder::default();
+            while !done.load(Ordering::Relaxed) {
+                let number = first.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    break;
+                }
+                let free = space().pop().unwrap_or_default();
+                let segment = self.read_one(number, free, &mut decoder);
+                order.put(number, segment, |taken, number, segment| {
+                    let free = taken.take(self, number, segment);
+                    space().extend(free);
+                    if taken.end.is_some() {
+                        done.store(true, Ordering::Relaxed);
+                    }
+                });
+            }
+        };
+        rayon::scope(|scope| {
+            for _ in 0..count.min(rayon::current_num_threads()) {
+                scope.spawn(|_| work());
+            }
+        });
+        let Taken { joined, end, .. } = order.into_taker();
+        let end = end
+            .unwrap_or(Err(Fault::End))
+            .map_err(|fault| fault.into_error(self.data.len()))?;
+        let rows = joined.finish()?;
+        Ok(Events { rows, end })
     }
-    Err(Fault::End.into_error(data.len()))
+
+    /// Where the next segment starts.
+    fn limit(&self, number: usize) -> usize {
+        self.starts.get(number + 1).copied().unwrap_or(usize::MAX)
+    }
+
+    /// A segment may look a little beyond its end, where the event that crosses it ends. One that
+    /// started at a wrong guess would otherwise read to the end of the file, as would all others.
+    fn read_one(&self, number: usize, space: EventTable, decoder: &mut Decoder) -> Segment {
+        let reach = self.limit(number).saturating_add(self.size);
+        let reach = reach.min(self.data.len());
+        let part = Part {
+            data: &self.data[..reach],
+            cut: reach < self.data.len(),
+            form: self.form,
+        };
+        let (start, limit) = (self.starts[number], self.limit(number));
+        part.read(start, limit, &self.options, decoder, space)
+    }
+}
+
+/// The segments that count, up to where the reader of them arrived.
+struct Taken {
+    joined: Joined,
+    /// Where the next event starts.
+    next: usize,
+    /// Behind the closing bracket, or what is wrong before.
+    end: Option<std::result::Result<usize, Fault>>,
+    decoder: Decoder,
+}
+
+impl Taken {
+    /// Takes segment `number` as far as it counts; gives back space for columns.
+    fn take(&mut self, of: &Segments<'_>, number: usize, mut segment: Segment) -> Vec<EventTable> {
+        let mut space = Vec::new();
+        let limit = of.limit(number);
+        if self.end.is_some() || self.next >= limit {
+            return space;
+        }
+        let whole = Part {
+            data: of.data,
+            cut: false,
+            form: of.form,
+        };
+        let mut again = |at| {
+            let decoder = &mut self.decoder;
+            whole.read(at, limit, &of.options, decoder, EventTable::default())
+        };
+        if of.starts[number] != self.next {
+            segment = again(self.next);
+        }
+        let parts = of.starts.len();
+        if let Stop::Undecided(at) = segment.stop {
+            space.extend(self.joined.add(segment.rows, parts));
+            segment = again(at);
+        }
+        space.extend(self.joined.add(segment.rows, parts));
+        match segment.stop {
+            Stop::At(at) => self.next = at,
+            Stop::End(end) => self.end = Some(Ok(end)),
+            Stop::Fault(fault) => self.end = Some(Err(fault)),
+            Stop::Undecided(_) => self.end = Some(Err(Fault::End)),
+        }
+        space
+    }
 }
 
 /// A stretch of the events of an array, which is read when the rest of the content is not there.
@@ -143,7 +230,8 @@ pub(super) struct Stretch<'a> {
 impl Stretch<'_> {
     /// The rows, and where in the data the next stretch starts or the array ends; `None` when the
     /// stretch does not end there or has faults.
-    pub(super) fn read(&self, options: &IngestOptions) -> Option<(Rows, usize)> {
+    /// `space` is for the columns.
+    pub(super) fn read(&self, options: &IngestOptions, space: EventTable) -> Option<(Rows, usize)> {
         let part = Part {
             data: self.data,
             cut: self.next.is_some(),
@@ -151,7 +239,7 @@ impl Stretch<'_> {
         };
         let limit = self.next.unwrap_or(usize::MAX);
         let Segment { mut rows, stop } =
-            part.read(self.start, limit, options, &mut Decoder::default());
+            part.read(self.start, limit, options, &mut Decoder::default(), space);
         let end = match (stop, self.next) {
             (Stop::At(at), Some(next)) if at == next => at,
             (Stop::End(end), None) => end,
@@ -200,9 +288,10 @@ impl Part<'_> {
         limit: usize,
         options: &IngestOptions,
         decoder: &mut Decoder,
+        space: EventTable,
     ) -> Segment {
         let bytes = limit.min(self.data.len()) - start.min(self.data.len());
-        let mut rows = Rows::with_capacity_for(bytes);
+        let mut rows = Rows::with_capacity_for(bytes, space);
         let mut scanner = Scanner::new(self.data, start);
         if options.reader == Reader::Auto
             && let Some(stop) = self.by_shape(limit, &mut scanner, &mut rows)

@@ -19,12 +19,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::Scope;
 
+use super::assemble::Joined;
 use super::document::{self, Document, Opening};
 use super::inflate::{self, Compression, Inflater, MAX_WHOLE};
+use super::order::InOrder;
 use super::row::Rows;
 use super::segment::{Events, Form, Stretch};
 use super::{IngestOptions, split};
 use crate::error::{Error, ErrorKind, Result};
+use crate::model::EventTable;
 
 /// Smaller blocks could not tell UTF-16 from what is no text at all.
 const MIN_BLOCK: usize = 64;
@@ -76,11 +79,17 @@ fn in_blocks(mut inflater: Inflater<'_>, options: &IngestOptions) -> Result<Opti
         form,
         size,
         options,
+        blocks: expected / size + 1,
         state: Mutex::default(),
+        rows: InOrder::new(Joined::default()),
     };
     rayon::scope(|scope| pipe.produce(scope, front, &mut inflater))?;
     let state = pipe.state.into_inner();
-    Ok(state.unwrap_or_else(PoisonError::into_inner).document(head))
+    let state = state.unwrap_or_else(PoisonError::into_inner);
+    if state.stopped {
+        return Ok(None);
+    }
+    Ok(state.document(head, pipe.rows.into_taker().finish()?))
 }
 
 /// A stretch of content.
@@ -149,7 +158,11 @@ struct Pipe<'o> {
     form: Form,
     size: usize,
     options: &'o IngestOptions,
+    /// About how many blocks there are.
+    blocks: usize,
     state: Mutex<State>,
+    /// The rows of the blocks that were read.
+    rows: InOrder<Rows, Joined>,
 }
 
 #[derive(Default)]
@@ -158,8 +171,8 @@ struct State {
     waiting: VecDeque<Block>,
     /// Buffers of blocks that were read.
     free: Vec<Vec<u8>>,
-    /// The rows of the blocks that were read, with their numbers.
-    rows: Vec<(usize, Rows)>,
+    /// Columns of blocks that were joined.
+    space: Vec<EventTable>,
     /// What is behind the event array, and where in the content that starts.
     tail: Option<(u64, Vec<u8>)>,
     /// True when something is irregular or damaged: no rows will be needed.
@@ -224,6 +237,7 @@ impl Pipe<'_> {
         let Some(block) = state.waiting.pop_front() else {
             return;
         };
+        let space = state.space.pop().unwrap_or_default();
         drop(state);
         let stretch = Stretch {
             data: block.data(),
@@ -232,13 +246,15 @@ impl Pipe<'_> {
             next: block.next,
             form: self.form,
         };
-        let read = stretch.read(self.options);
-        let mut state = self.state();
-        let Some((rows, end)) = read else {
-            state.stopped = true;
+        let Some((rows, end)) = stretch.read(self.options, space) else {
+            self.state().stopped = true;
             return;
         };
-        state.rows.push((block.number, rows));
+        self.rows.put(block.number, rows, |joined, _, rows| {
+            let space = joined.add(rows, self.blocks);
+            self.state().space.extend(space);
+        });
+        let mut state = self.state();
         if block.last {
             let tail = block.data()[end..].to_vec();
             state.tail = Some((block.base + end as u64, tail));
@@ -249,19 +265,15 @@ impl Pipe<'_> {
 }
 
 impl State {
-    /// The document, when all blocks were regular; `head` is what stands before the events.
-    fn document(mut self, head: Vec<u8>) -> Option<Document> {
-        if self.stopped {
-            return None;
-        }
+    /// The document, when all is regular; `head` is what stands before the events, `rows` are theirs.
+    fn document(self, head: Vec<u8>, rows: Rows) -> Option<Document> {
         let (tail_at, tail) = self.tail?;
-        self.rows.sort_unstable_by_key(|(number, _)| *number);
-        let mut parts = Some(self.rows.into_iter().map(|(_, rows)| rows).collect());
+        let mut rows = Some(rows);
         let behind = head.len();
         let text = [head, tail].concat();
         // The events would be behind the bracket at the end of the head.
-        let read = document::read_with(&text, |open, _, _| match parts.take() {
-            Some(parts) if open + 1 == behind => Ok(Events { parts, end: behind }),
+        let read = document::read_with(&text, |open, _, _| match rows.take() {
+            Some(rows) if open + 1 == behind => Ok(Events { rows, end: behind }),
             _ => Err(Error::new(ErrorKind::Json, "another event array")),
         });
         let mut document = read.ok()?;

@@ -162,18 +162,46 @@ pub struct EventTable {
 pub(crate) const NO_SIDE: u32 = u32::MAX;
 
 impl EventTable {
-    /// Makes space for `additional` more events, without their arguments.
+    /// Makes space for `additional` more events, without their arguments. It is a guess: where there is not so
+    /// much memory, none is reserved.
     pub(crate) fn reserve(&mut self, additional: usize) {
-        self.ph.reserve(additional);
-        self.activity.reserve(additional);
-        self.flags.reserve(additional);
-        self.name.reserve(additional);
-        self.cat.reserve(additional);
-        self.track.reserve(additional);
-        self.ts.reserve(additional);
+        self.ph.try_reserve(additional).ok();
+        self.activity.try_reserve(additional).ok();
+        self.flags.try_reserve(additional).ok();
+        self.name.try_reserve(additional).ok();
+        self.cat.try_reserve(additional).ok();
+        self.track.try_reserve(additional).ok();
+        self.ts.try_reserve(additional).ok();
         self.dur.reserve(additional);
         self.offset.reserve(additional);
-        self.side.reserve(additional);
+        self.side.try_reserve(additional).ok();
+    }
+
+    /// Makes space for as many times the events that there are, and their arguments.
+    pub(crate) fn reserve_times(&mut self, times: usize) {
+        let space = |len: usize| len.saturating_mul(times);
+        self.reserve(space(self.len()));
+        self.op_args.reserve(space(self.op_args.len()));
+        self.launch_args.reserve(space(self.launch_args.len()));
+        self.device_args.reserve(space(self.device_args.len()));
+    }
+
+    /// Moves over the events that follow; `later` keeps its space. Their rows in side tables must be
+    /// numbered from those that are here.
+    pub(crate) fn append(&mut self, later: &mut Self) {
+        self.ph.append(&mut later.ph);
+        self.activity.append(&mut later.activity);
+        self.flags.append(&mut later.flags);
+        self.name.append(&mut later.name);
+        self.cat.append(&mut later.cat);
+        self.track.append(&mut later.track);
+        self.ts.append(&mut later.ts);
+        self.dur.append(&mut later.dur);
+        self.offset.append(&mut later.offset);
+        self.side.append(&mut later.side);
+        self.op_args.append(&mut later.op_args);
+        self.launch_args.append(&mut later.launch_args);
+        self.device_args.append(&mut later.device_args);
     }
 
     /// Takes back every event from number `len` on, without their arguments.

@@ -15,8 +15,6 @@ pub use activity::ActivityType;
 pub(crate) use event::NO_SIDE;
 pub use event::{DeviceArgs, EventFlags, EventId, EventTable, LaunchArgs, OpArgs, Ph};
 pub use metadata::{DeviceProperties, DistributedInfo, Messages, Metadata, NotedLoss, Rewriting};
-pub(crate) use offset::Offsets;
-pub(crate) use side::{Narrow, SideTable};
 pub use strings::{StrId, Strings};
 pub use trace::Trace;
 pub use track::{Ident, Track, TrackId, Tracks};

@@ -10,12 +10,9 @@ pub(crate) struct Offsets {
 }
 
 impl Offsets {
-    pub(crate) fn len(&self) -> usize {
-        self.low.len()
-    }
-
+    /// Makes space for more, if there is as much.
     pub(crate) fn reserve(&mut self, additional: usize) {
-        self.low.reserve(additional);
+        self.low.try_reserve(additional).ok();
     }
 
     #[inline]
@@ -47,15 +44,12 @@ impl Offsets {
         }
     }
 
-    /// Adds the offsets of the events that follow.
-    pub(crate) fn append(&mut self, mut later: Self) {
+    /// Moves over the offsets of the events that follow; `later` keeps its space.
+    pub(crate) fn append(&mut self, later: &mut Self) {
         let before = self.low.len();
-        self.bases.extend(
-            later
-                .bases
-                .iter()
-                .map(|(first, base)| (before + first, *base)),
-        );
+        let bases = later.bases.drain(..);
+        self.bases
+            .extend(bases.map(|(first, base)| (before + first, base)));
         self.low.append(&mut later.low);
     }
 }
@@ -73,9 +67,9 @@ mod tests {
             for offset in half {
                 part.push(*offset);
             }
-            all.append(part);
+            all.append(&mut part);
         }
-        let found: Vec<u64> = (0..all.len()).map(|number| all.get(number)).collect();
+        let found: Vec<u64> = (0..all.low.len()).map(|number| all.get(number)).collect();
         assert_eq!(found, wanted);
         all.truncate(4);
         all.push(1 << 40);

@@ -45,8 +45,9 @@ impl<N: Narrow> SideTable<N> {
         self.rows.is_empty()
     }
 
+    /// Makes space for more, if there is as much.
     pub(crate) fn reserve(&mut self, additional: usize) {
-        self.rows.reserve(additional);
+        self.rows.try_reserve(additional).ok();
     }
 
     /// Adds `row` and gives its number. A table too long for its numbers is refused when the parts
@@ -98,15 +99,12 @@ impl<N: Narrow> SideTable<N> {
         self.wide.retain(|(number, _)| (*number as usize) < len);
     }
 
-    /// Adds the rows that follow.
-    pub(crate) fn append(&mut self, mut later: Self) {
+    /// Moves over the rows that follow; `later` keeps its space.
+    pub(crate) fn append(&mut self, later: &mut Self) {
         let before = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
-        self.wide.extend(
-            later
-                .wide
-                .iter()
-                .map(|(number, row)| (before.saturating_add(*number), *row)),
-        );
+        let wide = later.wide.drain(..);
+        self.wide
+            .extend(wide.map(|(number, row)| (before.saturating_add(number), row)));
         self.rows.append(&mut later.rows);
     }
 }
@@ -290,7 +288,7 @@ mod tests {
             for (number, row) in (0..).zip(part) {
                 assert_eq!(later.push(*row), number);
             }
-            table.append(later);
+            table.append(&mut later);
         }
         assert!(table.iter().eq(rows));
         let got: Vec<_> = (0..table.len()).filter_map(|row| table.get(row)).collect();
