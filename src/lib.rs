@@ -13,6 +13,7 @@ pub mod inspect;
 pub mod model;
 pub mod report;
 pub mod rewrite;
+pub mod stats;
 mod units;
 
 pub use error::{Error, ErrorKind, Result};

@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// The layers, from the bottom up: a file may use only its own layer and those before it.
 const LAYERS: [&[&str]; 8] = [
-    &["units", "error", "health"],
+    &["units", "error", "health", "stats"],
     &["model"],
     &["ingest"],
     &["attribute"],

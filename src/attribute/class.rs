@@ -26,6 +26,16 @@ impl DeviceClass {
         Self::Memset,
     ];
 
+    /// The spelling used in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Communication => "communication",
+            Self::Memcpy => "memcpy",
+            Self::Memset => "memset",
+        }
+    }
+
     /// The class of an event of kind `activity` called `name`.
     ///
     /// Kernels are communication when their name has a word of a communication library or of a

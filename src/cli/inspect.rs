@@ -6,20 +6,17 @@ use clap::ValueEnum;
 use regex::Regex;
 
 use super::args::{Format, InputArgs, OutputArgs};
-use super::attribute::{pattern, phase, step_range};
 use super::exit::Exit;
 use super::output::{Target, say};
 use super::progress::Progress;
+use super::reading::{ReadingArgs, pattern};
 use super::threads;
-use crate::attribute::{AttributeOptions, Phase, Request, Salvage, StepRange};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::Severity;
-use crate::ingest::IngestOptions;
 use crate::inspect::{
     By, Definition, Frame, InspectOptions, Inspection, MAX_GROUPS, Topic, inspect_paths,
 };
 use crate::report::{self, frame_rows, inspection_document};
-use crate::rewrite::salvage;
 use crate::units::Ns;
 
 const EXAMPLES: &str = "\
@@ -47,9 +44,8 @@ pub(super) struct Args {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Analyse what is whole in damaged files, instead of refusing them
-    #[arg(long, help_heading = "Input")]
-    salvage: bool,
+    #[command(flatten)]
+    reading: ReadingArgs,
 
     /// Group rows by this, too; may be repeated. Which topics know which is in the README
     #[arg(long, value_name = "WHAT", help_heading = "Report")]
@@ -85,25 +81,6 @@ pub(super) struct Args {
     )]
     #[arg(value_parser = clap::value_parser!(i64).range(0..=1_000_000_000_000))]
     idle_threshold: i64,
-
-    /// Only steps A to B, as in ProfilerStep#N, both included; also A.., ..B, or one number
-    #[arg(long, alias = "step", value_name = "A..B", value_parser = step_range)]
-    #[arg(help_heading = "Selection")]
-    steps: Option<StepRange>,
-
-    /// Annotations that match REGEX name phase NAME, as for attribute; may be repeated
-    #[arg(long = "phase", value_name = "NAME=REGEX", value_parser = phase)]
-    #[arg(help_heading = "Attribution")]
-    phases: Vec<(Phase, Regex)>,
-
-    /// Kernels that match REGEX are communication; may be repeated
-    #[arg(long = "comm", value_name = "REGEX", value_parser = pattern)]
-    #[arg(help_heading = "Attribution")]
-    communication: Vec<Regex>,
-
-    /// Infer phases as if no annotation named them
-    #[arg(long, help_heading = "Attribution")]
-    ignore_annotations: bool,
 }
 
 /// What to group rows by.
@@ -179,23 +156,9 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
 }
 
 fn inspected(args: &Args, topic: Topic, paths: &[PathBuf]) -> Result<Inspection> {
-    let mut attribute = AttributeOptions::default();
-    attribute.phases.clone_from(&args.phases);
-    attribute.communication.clone_from(&args.communication);
-    attribute.steps = args.steps;
-    attribute.ignore_annotations = args.ignore_annotations;
-    let request = Request {
-        salvage: args.salvage.then_some(salvage as Salvage),
-        paths,
-        ingest: IngestOptions {
-            mmap: !args.input.no_mmap,
-            ..IngestOptions::default()
-        },
-        options: &attribute,
-        ranks: args.input.ranks.clone(),
-        expect: args.input.expect.clone(),
-        hash_inputs: args.output.format == Format::Json,
-    };
+    let attribute = args.reading.options();
+    let hash = args.output.format == Format::Json;
+    let request = args.reading.request(&args.input, paths, &attribute, hash);
     let by = args.by.iter().map(|by| match by {
         Grouping::Phase => By::Phase,
         Grouping::Step => By::Step,

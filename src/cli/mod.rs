@@ -10,6 +10,7 @@ mod exit;
 mod inspect;
 mod output;
 mod progress;
+mod reading;
 mod redact;
 mod repair;
 mod rewrite;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::attribute::step_range;
 use super::exit::Exit;
+use super::reading::step_range;
 use super::rewrite::{EXIT_CODES, FileArgs};
 use crate::attribute::StepRange;
 use crate::error::Result;

@@ -7,12 +7,12 @@ use serde::Serialize;
 use super::communication::CommunicationTime;
 use super::frame::Frame;
 use super::options::InspectOptions;
-use super::subject::{Inspected, Subject};
+use super::subject::{AnySubject, Inspected};
 use super::summary::Summary;
 use super::topic::Topic;
 use super::view::View;
 use crate::attribute::{
-    Attribution, Coverage, InputRecord, ProgressEvent, Request, SkippedInput, Tool, attribute_and,
+    Coverage, InputRecord, ProgressEvent, Request, SkippedInput, Tool, attribute_and,
 };
 use crate::error::Result;
 use crate::health::HealthEntry;
@@ -53,10 +53,11 @@ pub fn inspect_paths(
     options: &InspectOptions,
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Inspection> {
-    let (attribution, frames) = match topic {
-        Topic::Summary => broken_down(&Summary, request, options, progress),
-        Topic::Communication => broken_down(&CommunicationTime, request, options, progress),
-    }?;
+    let subject = subject_of(topic);
+    let (attribution, seen) = attribute_and(request, progress, |dissection, content| {
+        subject.look(&View::new(dissection, content, options))
+    })?;
+    let frames = subject.tables(Inspected::of(&attribution, seen));
     Ok(Inspection {
         schema_version: SCHEMA_VERSION,
         tool: attribution.tool,
@@ -70,15 +71,10 @@ pub fn inspect_paths(
     })
 }
 
-fn broken_down<S: Subject>(
-    subject: &S,
-    request: &Request<'_>,
-    options: &InspectOptions,
-    progress: &(dyn Fn(ProgressEvent) + Sync),
-) -> Result<(Attribution, Vec<Frame>)> {
-    let (attribution, seen) = attribute_and(request, progress, |dissection, content| {
-        subject.look(&View::new(dissection, content, options))
-    })?;
-    let frames = subject.tables(Inspected::of(&attribution, seen));
-    Ok((attribution, frames))
+/// What breaks traces down into `topic`.
+pub(crate) fn subject_of(topic: Topic) -> Box<dyn AnySubject> {
+    match topic {
+        Topic::Summary => Box::new(Summary),
+        Topic::Communication => Box::new(CommunicationTime),
+    }
 }

@@ -8,12 +8,14 @@
 //! [view](view::View): device work with its phase, step and launch, and host threads with their
 //! operators nested. Arguments that no column of a trace holds are read again where they are needed.
 
+mod attribution;
 mod collective;
 mod communication;
 mod exposure;
 mod folder;
 mod frame;
 mod group;
+mod health;
 mod hta;
 mod operation;
 mod options;
@@ -23,8 +25,10 @@ mod tensorboard;
 mod topic;
 mod view;
 
+pub use attribution::attribution_frame;
 pub use folder::{Inspection, SCHEMA_VERSION, inspect_paths};
 pub use frame::{Entry, Frame, Series, Unit, Values};
 pub use group::MAX_GROUPS;
+pub use health::health_frame;
 pub use options::{By, Definition, InspectOptions};
 pub use topic::Topic;

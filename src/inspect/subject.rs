@@ -1,5 +1,7 @@
 //! What a trace can be broken down into.
 
+use std::any::Any;
+
 use super::frame::Frame;
 use super::view::View;
 use crate::attribute::{Attribution, RankResult};
@@ -20,6 +22,38 @@ pub(crate) trait Subject: Sync {
     fn tables(&self, files: Vec<Inspected<'_, Self::Seen>>) -> Vec<Frame>;
 }
 
+/// What some subject takes from one file.
+pub(crate) type Seen = Box<dyn Any + Send>;
+
+/// A [`Subject`] of any kind, so that several can look at a file while it is there.
+pub(crate) trait AnySubject: Sync {
+    /// As [`Subject::look`].
+    fn look(&self, view: &View<'_>) -> Result<Seen>;
+
+    /// As [`Subject::tables`]; `files` must be what this subject saw.
+    fn tables(&self, files: Vec<Inspected<'_, Seen>>) -> Vec<Frame>;
+}
+
+impl<S: Subject<Seen: 'static>> AnySubject for S {
+    fn look(&self, view: &View<'_>) -> Result<Seen> {
+        Ok(Box::new(Subject::look(self, view)?))
+    }
+
+    fn tables(&self, files: Vec<Inspected<'_, Seen>>) -> Vec<Frame> {
+        let own = files.into_iter().map(|file| Inspected {
+            seen: *file
+                .seen
+                .downcast()
+                .expect("a subject gets back what it saw"),
+            run: file.run,
+            run_number: file.run_number,
+            rank: file.rank,
+            window: file.window,
+        });
+        Subject::tables(self, own.collect())
+    }
+}
+
 /// One file, with what was seen in it. Files come in order of run, rank and window.
 pub(crate) struct Inspected<'a, T> {
     /// Its run's name.
@@ -35,7 +69,7 @@ pub(crate) struct Inspected<'a, T> {
 
 impl<'a, T> Inspected<'a, T> {
     /// One entry a file of `attribution`.
-    pub(super) fn of(attribution: &'a Attribution, seen: Vec<T>) -> Vec<Self> {
+    pub(crate) fn of(attribution: &'a Attribution, seen: Vec<T>) -> Vec<Self> {
         let ranks = &attribution.ranks;
         let with = |rank: &'a RankResult, seen| {
             let same = |other: &&RankResult| (other.run, other.rank) == (rank.run, rank.rank);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// What traces are broken down into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topic {
     /// What is in each trace.
