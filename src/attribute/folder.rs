@@ -398,7 +398,8 @@ fn attributed_and<T>(
 }
 
 /// SHA-256 of the stored bytes.
-fn hash(bytes: &[u8]) -> String {
+/// SHA-256 of `bytes` in hexadecimal digits.
+pub(crate) fn hash(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in Sha256::digest(bytes) {
         write!(text, "{byte:02x}").expect("writing to a string");
@@ -488,10 +489,7 @@ fn combine<T>(gathered: Gathered<T>, request: &Request<'_>) -> Result<(Attributi
         .unzip();
     let attribution = Attribution {
         schema_version: SCHEMA_VERSION,
-        tool: Tool {
-            name: "tracekit",
-            version: env!("CARGO_PKG_VERSION"),
-        },
+        tool: Tool::this(),
         options: options_in_force(request),
         recompute: summary::recompute(runs.iter().map(|run| &run.recompute), &totals),
         coverage: summary::coverage(runs.iter().map(|run| &run.coverage)),

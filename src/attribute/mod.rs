@@ -44,8 +44,8 @@ pub use evidence::EvidenceKind;
 pub(crate) use file::FileAttribution;
 pub use file::{HostOperation, host_operations};
 pub(crate) use folder::{
-    File as AttributedFile, attribute_and, attributed, check_ranks, nothing_readable, put_in_order,
-    read_each,
+    File as AttributedFile, attribute_and, attributed, check_ranks, hash, nothing_readable,
+    put_in_order, read_each,
 };
 pub use folder::{ProgressEvent, Request, Salvage, Salvaged, attribute_paths};
 pub use options::{AttributeOptions, RecomputeEvidence, StepRange};

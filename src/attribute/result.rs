@@ -51,6 +51,16 @@ pub struct Tool {
     pub version: &'static str,
 }
 
+impl Tool {
+    /// This program.
+    pub(crate) fn this() -> Self {
+        Self {
+            name: "tracekit",
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+}
+
 /// One file that was read.
 #[derive(Debug, Clone, Serialize)]
 pub struct InputRecord {

@@ -47,6 +47,11 @@ impl<'a> Args<'a> {
         row::signed(self.value(key), &mut String::new())
     }
 
+    /// The bits of an id or address, which may need all 64; 0 when absent.
+    pub(crate) fn bits(&self, key: &str) -> u64 {
+        row::id_bits(self.value(key), &mut String::new())
+    }
+
     /// A finite number, also one in quotes.
     pub(crate) fn float(&self, key: &str) -> Option<f64> {
         let number = match self.value(key) {

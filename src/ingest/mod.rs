@@ -20,6 +20,7 @@
 //! Nothing depends on how the work is cut: chunk and segment sizes, threads, compression and white
 //! space never change a row or a finding.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 mod args;
@@ -133,6 +134,18 @@ impl Trace {
         note::count(&trace.metadata.rewriting, &mut trace.health);
         Ok(trace)
     }
+}
+
+/// The content of the stored `bytes` of any file, inflated when they are compressed.
+///
+/// # Errors
+/// When compressed data is damaged or inflates to more than 4 GiB.
+pub(crate) fn plain_content(bytes: &[u8]) -> Result<Cow<'_, [u8]>> {
+    let Some(compression) = Compression::of(bytes) else {
+        return Ok(Cow::Borrowed(bytes));
+    };
+    let inflater = inflate::Inflater::new(bytes, compression);
+    inflate::whole(inflater, inflate::MAX_WHOLE).map(Cow::Owned)
 }
 
 /// Checks what no part of a document can check alone.

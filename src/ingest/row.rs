@@ -626,7 +626,7 @@ fn time(value: Value<'_>, scratch: &mut String) -> Time {
 }
 
 /// The bits of an id; 0 when there is none.
-fn id_bits(value: Value<'_>, scratch: &mut String) -> u64 {
+pub(super) fn id_bits(value: Value<'_>, scratch: &mut String) -> u64 {
     match value {
         Value::Int(number) => number.cast_unsigned(),
         Value::Number(text) => number::bits(text).unwrap_or(0),

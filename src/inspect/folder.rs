@@ -6,9 +6,11 @@ use serde::Serialize;
 
 use super::communication::CommunicationTime;
 use super::frame::Frame;
+use super::memory::Memory;
 use super::options::InspectOptions;
 use super::subject::{AnySubject, Inspected};
 use super::summary::Summary;
+use super::timeline_file;
 use super::topic::Topic;
 use super::view::View;
 use crate::attribute::{
@@ -43,7 +45,8 @@ pub struct Inspection {
     pub health: Vec<HealthEntry>,
 }
 
-/// Reads every trace under the paths of `request` and breaks it down into `topic`.
+/// Reads every trace under the paths of `request` and breaks it down into `topic`. Raw memory timelines
+/// of PyTorch (`*.raw.json.gz`) are broken down into [`Topic::Memory`], too.
 ///
 /// # Errors
 /// As [`attribute_paths`](crate::attribute::attribute_paths).
@@ -53,6 +56,9 @@ pub fn inspect_paths(
     options: &InspectOptions,
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Inspection> {
+    if topic == Topic::Memory && timeline_file::are_timelines(request.paths) {
+        return timeline_file::inspect_timelines(request, options);
+    }
     let subject = subject_of(topic);
     let (attribution, seen) = attribute_and(request, progress, |dissection, content| {
         subject.look(&View::new(dissection, content, options))
@@ -76,5 +82,6 @@ pub(crate) fn subject_of(topic: Topic) -> Box<dyn AnySubject> {
     match topic {
         Topic::Summary => Box::new(Summary),
         Topic::Communication => Box::new(CommunicationTime),
+        Topic::Memory => Box::new(Memory),
     }
 }

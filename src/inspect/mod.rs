@@ -8,6 +8,7 @@
 //! [view](view::View): device work with its phase, step and launch, and host threads with their
 //! operators nested. Arguments that no column of a trace holds are read again where they are needed.
 
+mod allocation;
 mod attribution;
 mod collective;
 mod communication;
@@ -17,11 +18,15 @@ mod frame;
 mod group;
 mod health;
 mod hta;
+mod memory;
 mod operation;
 mod options;
 mod subject;
 mod summary;
 mod tensorboard;
+#[cfg(test)]
+mod testing;
+mod timeline_file;
 mod topic;
 mod view;
 

@@ -10,17 +10,20 @@ pub enum Topic {
     Summary,
     /// Communication, its overlap with compute, and collectives.
     Communication,
+    /// Memory by device, step, phase and operator.
+    Memory,
 }
 
 impl Topic {
     /// Every topic, in the order in which they are listed.
-    pub const ALL: [Self; 2] = [Self::Summary, Self::Communication];
+    pub const ALL: [Self; 3] = [Self::Summary, Self::Communication, Self::Memory];
 
     /// The word for it on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Summary => "summary",
             Self::Communication => "communication",
+            Self::Memory => "memory",
         }
     }
 
@@ -34,6 +37,7 @@ impl Topic {
         match self {
             Self::Summary => "what is in each trace: kinds of events, steps",
             Self::Communication => "how much communication compute hides, and what it moves",
+            Self::Memory => "peaks of memory, who holds it then, growth over steps",
         }
     }
 }

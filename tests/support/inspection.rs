@@ -3,11 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tempfile::TempDir;
 use tracekit::attribute::{AttributeOptions, Request};
 use tracekit::ingest::IngestOptions;
 use tracekit::inspect::{InspectOptions, Topic, inspect_paths};
 
-use super::corpus;
+use super::answer::{differences, stored};
+use super::builder::{Content, Layout};
+use super::seeded::Seeded;
+use super::{corpus, gzip};
 
 /// The frames of `topic` over `path`.
 pub(crate) fn frames(path: &Path, topic: Topic, options: &InspectOptions) -> Vec<Value> {
@@ -49,4 +53,42 @@ pub(crate) fn oracle(name: &str) -> Option<(PathBuf, Value)> {
         return None;
     };
     Some((corpus, serde_json::from_slice(&text).unwrap()))
+}
+
+/// An integer of a row.
+pub(crate) fn int(row: &Value, column: &str) -> i64 {
+    row[column]
+        .as_i64()
+        .unwrap_or_else(|| panic!("no integer {column} in {row}"))
+}
+
+/// How the frames of `trace` change with its order, compression, white space and the number of threads.
+pub(crate) fn instabilities(
+    trace: &Content,
+    seed: u64,
+    topic: Topic,
+    options: &InspectOptions,
+) -> Vec<String> {
+    let folder = TempDir::new().unwrap();
+    let place =
+        |variant: &str, file: &str, bytes: &[u8]| stored(folder.path(), variant, file, bytes);
+    let native = trace.write(Layout::Native);
+    let plain = place("plain", "rank0.json", &native);
+    let want = Value::from(frames(&plain, topic, options));
+    let mut shuffled = trace.clone();
+    Seeded::new(seed).shuffle(&mut shuffled.events);
+    let others = [
+        place("gz", "rank0.json.gz", &gzip(&native)),
+        place("small", "rank0.json", &trace.write(Layout::Minified)),
+        place("shuffled", "rank0.json", &shuffled.write(Layout::Native)),
+    ];
+    let mut found: Vec<String> = Vec::new();
+    for other in others {
+        let got = Value::from(frames(&other, topic, options));
+        found.extend(differences(&want, &got));
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let alone = pool.unwrap().install(|| frames(&plain, topic, options));
+    found.extend(differences(&want, &Value::from(alone)));
+    found
 }

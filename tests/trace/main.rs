@@ -12,6 +12,7 @@ mod fuzz;
 mod golden;
 mod hostile;
 mod inspect_communication;
+mod inspect_memory;
 mod laws;
 mod phases;
 mod recompute;
