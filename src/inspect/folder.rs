@@ -8,6 +8,7 @@ use super::communication::CommunicationTime;
 use super::frame::Frame;
 use super::memory::Memory;
 use super::options::InspectOptions;
+use super::rank::Ranks;
 use super::subject::{AnySubject, Inspected};
 use super::summary::Summary;
 use super::timeline_file;
@@ -83,5 +84,6 @@ pub(crate) fn subject_of(topic: Topic) -> Box<dyn AnySubject> {
         Topic::Summary => Box::new(Summary),
         Topic::Communication => Box::new(CommunicationTime),
         Topic::Memory => Box::new(Memory),
+        Topic::Ranks => Box::new(Ranks),
     }
 }

@@ -10,6 +10,7 @@
 
 mod allocation;
 mod attribution;
+mod clock;
 mod collective;
 mod communication;
 mod exposure;
@@ -18,9 +19,12 @@ mod frame;
 mod group;
 mod health;
 mod hta;
+mod late;
+mod matching;
 mod memory;
 mod operation;
 mod options;
+mod rank;
 mod subject;
 mod summary;
 mod tensorboard;
@@ -28,7 +32,9 @@ mod tensorboard;
 mod testing;
 mod timeline_file;
 mod topic;
+mod transfer;
 mod view;
+mod waiting;
 
 pub use attribution::attribution_frame;
 pub use folder::{Inspection, SCHEMA_VERSION, inspect_paths};

@@ -12,11 +12,18 @@ pub enum Topic {
     Communication,
     /// Memory by device, step, phase and operator.
     Memory,
+    /// The ranks of a run beside each other.
+    Ranks,
 }
 
 impl Topic {
     /// Every topic, in the order in which they are listed.
-    pub const ALL: [Self; 3] = [Self::Summary, Self::Communication, Self::Memory];
+    pub const ALL: [Self; 4] = [
+        Self::Summary,
+        Self::Communication,
+        Self::Memory,
+        Self::Ranks,
+    ];
 
     /// The word for it on the command line.
     pub fn name(self) -> &'static str {
@@ -24,6 +31,7 @@ impl Topic {
             Self::Summary => "summary",
             Self::Communication => "communication",
             Self::Memory => "memory",
+            Self::Ranks => "ranks",
         }
     }
 
@@ -38,6 +46,7 @@ impl Topic {
             Self::Summary => "what is in each trace: kinds of events, steps",
             Self::Communication => "how much communication compute hides, and what it moves",
             Self::Memory => "peaks of memory, who holds it then, growth over steps",
+            Self::Ranks => "ranks beside each other: who waits for whom, whose clock is off",
         }
     }
 }

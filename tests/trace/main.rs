@@ -13,6 +13,7 @@ mod golden;
 mod hostile;
 mod inspect_communication;
 mod inspect_memory;
+mod inspect_ranks;
 mod laws;
 mod phases;
 mod recompute;
