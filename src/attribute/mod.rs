@@ -62,4 +62,6 @@ pub(crate) use dissection::Dissection;
 pub(crate) use host::{HostThread, Moment, NONE, Op, span_of};
 pub(crate) use interval::{Piece, innermost, overlap, piece_at, union};
 pub(crate) use link::Launch;
+#[cfg(test)]
+pub(crate) use testing::json as trace_in_lines;
 pub(crate) use work::{Work, clipped};

@@ -12,17 +12,21 @@ use crate::model::Trace;
 /// Kinds are `note` (annotation), `op`, `launch`, `kernel`, `memcpy`, `frame` (Python), `flow_s`
 /// and `flow_f`; rows are `pid/tid`. Keys are `seq`, `fwd`, `dims`, `corr`, `ext`, `id`.
 pub(crate) fn trace(lines: &str) -> Trace {
+    Trace::from_bytes(json(lines).as_bytes(), &IngestOptions::default()).unwrap()
+}
+
+/// The same trace as the text of a file.
+pub(crate) fn json(lines: &str) -> String {
     let events: Vec<String> = lines
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .map(event)
         .collect();
-    let json = format!(
+    format!(
         "{{\"schemaVersion\":1,\"traceEvents\":[{}]}}",
         events.join(",")
-    );
-    Trace::from_bytes(json.as_bytes(), &IngestOptions::default()).unwrap()
+    )
 }
 
 fn event(line: &str) -> String {

@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use super::communication::CommunicationTime;
 use super::frame::Frame;
+use super::kernel::Kernels;
 use super::memory::Memory;
+use super::operator::Operators;
 use super::options::InspectOptions;
 use super::rank::Ranks;
 use super::subject::{AnySubject, Inspected};
@@ -85,5 +87,7 @@ pub(crate) fn subject_of(topic: Topic) -> Box<dyn AnySubject> {
         Topic::Communication => Box::new(CommunicationTime),
         Topic::Memory => Box::new(Memory),
         Topic::Ranks => Box::new(Ranks),
+        Topic::Operators => Box::new(Operators),
+        Topic::Kernels => Box::new(Kernels),
     }
 }

@@ -14,15 +14,21 @@ pub enum Topic {
     Memory,
     /// The ranks of a run beside each other.
     Ranks,
+    /// Operators, with the device work that they launch.
+    Operators,
+    /// Kernels, copies and fills.
+    Kernels,
 }
 
 impl Topic {
     /// Every topic, in the order in which they are listed.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 6] = [
         Self::Summary,
         Self::Communication,
         Self::Memory,
         Self::Ranks,
+        Self::Operators,
+        Self::Kernels,
     ];
 
     /// The word for it on the command line.
@@ -32,6 +38,8 @@ impl Topic {
             Self::Communication => "communication",
             Self::Memory => "memory",
             Self::Ranks => "ranks",
+            Self::Operators => "operators",
+            Self::Kernels => "kernels",
         }
     }
 
@@ -47,6 +55,8 @@ impl Topic {
             Self::Communication => "how much communication compute hides, and what it moves",
             Self::Memory => "peaks of memory, who holds it then, growth over steps",
             Self::Ranks => "ranks beside each other: who waits for whom, whose clock is off",
+            Self::Operators => "operators: calls, host time, the device work they launch",
+            Self::Kernels => "kernels: calls, times, occupancy, tensor cores, what runs at once",
         }
     }
 }

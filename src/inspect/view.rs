@@ -1,5 +1,6 @@
 //! One trace as the breakdowns see it.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::options::InspectOptions;
@@ -7,7 +8,7 @@ use crate::attribute::{Dissection, HostThread, Launch, Moment, NONE, Op, Work, s
 use crate::error::Result;
 use crate::ingest::{Args, arguments};
 use crate::model::{EventId, Ident, Trace};
-use crate::units::Span;
+use crate::units::{Ns, Span};
 
 /// One trace, taken apart, with the content that it was read from.
 pub(crate) struct View<'a> {
@@ -118,6 +119,27 @@ impl<'a> View<'a> {
     pub(crate) fn step_name(&self, step: u32) -> Option<&'a str> {
         let steps = &self.dissection.steps.all;
         Some(&steps.get(step as usize)?.name)
+    }
+
+    /// By step: the first with its name. Steps of several processes may share one.
+    pub(crate) fn first_of_name(&self) -> Vec<u32> {
+        let mut first: BTreeMap<&str, u32> = BTreeMap::new();
+        (0u32..)
+            .zip(&self.dissection.steps.all)
+            .map(|(number, step)| *first.entry(&step.name).or_insert(number))
+            .collect()
+    }
+
+    /// The step in which `at` lies for host thread number `thread`.
+    pub(crate) fn step_at(&self, thread: usize, at: Ns) -> Option<u32> {
+        let process = self.dissection.processes.threads[thread].process;
+        self.dissection.steps.at(process, at)
+    }
+
+    /// True for what lies in a selected step, or anywhere when none is selected.
+    pub(crate) fn wants(&self, step: Option<u32>) -> bool {
+        let all = self.dissection.options.steps.is_none();
+        all || step.is_some_and(|step| self.dissection.selected[step as usize])
     }
 
     /// `pid`, `tid` or stream as text.

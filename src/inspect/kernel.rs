@@ -1,0 +1,491 @@
+//! Kernels, copies and fills by name: how often, how long, how well they fill the device.
+//!
+//! - Times are those of device events; *median* and *mean* are rounded down to a nanosecond.
+//! - *Blocks per SM* and *occupancy* are weighted with time, over the events that record them:
+//!   Σ value × duration / Σ duration. Kineto's occupancy is its estimate from registers, shared memory
+//!   and block size, not a measurement.
+//! - *Tensor core* goes by the name of the kernel ([`tensor_core`]).
+//! - *Operator* is the operator that launched most of the time of the row, *operators* how many did.
+//! - `--by shape` tells grids and blocks apart, with registers and shared memory. ROCm has grid and
+//!   block at the launch, from where they are taken when the kernel has none.
+//!
+//! Sources: the kernel view of PyTorch's TensorBoard plugin, which counts kernels without occupancy as
+//! 0 %; HTA's `get_gpu_kernel_breakdown`.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashMap;
+
+use super::combination;
+use super::frame::{Frame, Unit};
+use super::matrix_units::MatrixUnits;
+use super::options::By;
+use super::subject::{Inspected, Subject, stacked};
+use super::tensor_core;
+use super::view::View;
+use crate::attribute::{Bucket, DeviceClass, NONE, Work};
+use crate::error::Result;
+use crate::model::{EventId, Ident, StrId};
+use crate::units::Ns;
+
+/// Device time by kernel.
+pub(super) struct Kernels;
+
+impl Subject for Kernels {
+    type Seen = Vec<Frame>;
+
+    fn look(&self, view: &View<'_>) -> Result<Self::Seen> {
+        let rows = shown(rows(view)?, view.options.top);
+        Ok(vec![
+            frame(view, &rows),
+            combination::classes(view),
+            tensor_cores(view),
+        ])
+    }
+
+    fn tables(&self, files: Vec<Inspected<'_, Self::Seen>>) -> Vec<Frame> {
+        stacked(files)
+    }
+}
+
+/// How a kernel was launched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Shape {
+    grid: Option<[i64; 3]>,
+    block: Option<[i64; 3]>,
+    registers: Option<i64>,
+    shared_memory: Option<i64>,
+}
+
+/// What the arguments of a device event say.
+#[derive(Debug, Clone, Copy, Default)]
+struct Recorded {
+    shape: Shape,
+    /// In millionths.
+    blocks_per_sm: Option<i64>,
+    /// In millionths of a percent.
+    occupancy: Option<i64>,
+}
+
+const KEYS: &[&str] = &[
+    "grid",
+    "block",
+    "registers per thread",
+    "shared memory",
+    "blocks per SM",
+    "est. achieved occupancy %",
+];
+
+/// A mean weighted with time. Exact: it does not depend on the order of what is added.
+#[derive(Debug, Clone, Copy, Default)]
+struct Weighted {
+    sum: i128,
+    time: Ns,
+}
+
+impl Weighted {
+    fn add(&mut self, millionths: Option<i64>, time: Ns) {
+        if let Some(millionths) = millionths {
+            let product = i128::from(millionths) * i128::from(time.0);
+            self.sum = self.sum.saturating_add(product);
+            self.time += time;
+        }
+    }
+
+    fn mean(self) -> Option<f64> {
+        (self.time > Ns::ZERO).then(|| self.sum as f64 / 1e6 / self.time.0 as f64)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    name: StrId,
+    class: DeviceClass,
+    shape: Shape,
+    phase: Option<Bucket>,
+    step: u32,
+    lane: Option<(i64, Ident)>,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Default)]
+struct Row {
+    /// Empty for the row of the others.
+    name: String,
+    class: Option<DeviceClass>,
+    shape: Shape,
+    phase: Option<Bucket>,
+    step: Option<String>,
+    device: Option<i64>,
+    stream: Option<String>,
+    durations: Vec<Ns>,
+    blocks_per_sm: Weighted,
+    occupancy: Weighted,
+    on_tensor_cores: Option<bool>,
+    /// Time by launching operator.
+    operators: BTreeMap<String, Ns>,
+}
+
+impl Row {
+    fn total(&self) -> Ns {
+        self.durations.iter().copied().sum()
+    }
+
+    /// The operator that launched most, the first of them by name.
+    fn operator(&self) -> Option<&str> {
+        let most = self
+            .operators
+            .iter()
+            .max_by_key(|(name, time)| (**time, Reverse(*name)));
+        most.map(|(name, _)| name.as_str())
+    }
+}
+
+/// The middle one of `sorted`, rounded down between two.
+fn median(sorted: &[Ns]) -> Option<Ns> {
+    let middle = sorted.len() / 2;
+    let upper = *sorted.get(middle)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    let lower = sorted[middle - 1];
+    Some(Ns(lower.0 + (upper.0 - lower.0) / 2))
+}
+
+/// What is recorded about each piece of work, by event.
+fn recorded(view: &View<'_>) -> Result<FxHashMap<EventId, Recorded>> {
+    let mut events: Vec<EventId> = view.work().map(|work| work.event).collect();
+    events.sort_unstable();
+    let millionths = |number: f64| {
+        let scaled = (number * 1e6).round();
+        #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
+        (scaled.abs() < 9e18).then_some(scaled as i64)
+    };
+    let read = |keys: &[EventId]| {
+        view.arguments(keys, KEYS, |_, args| {
+            let three = |key| args.ints(key, 3).and_then(|sides| sides.try_into().ok());
+            Recorded {
+                shape: Shape {
+                    grid: three("grid"),
+                    block: three("block"),
+                    registers: args.int("registers per thread"),
+                    shared_memory: args.int("shared memory"),
+                },
+                blocks_per_sm: args.float("blocks per SM").and_then(millionths),
+                occupancy: args.float("est. achieved occupancy %").and_then(millionths),
+            }
+        })
+    };
+    let mut found: FxHashMap<EventId, Recorded> =
+        events.iter().copied().zip(read(&events)?).collect();
+    if view.options.is_by(By::Shape) {
+        let lacks = |work: &&Work| {
+            found
+                .get(&work.event)
+                .is_none_or(|it| it.shape.grid.is_none())
+        };
+        let pairs: Vec<(EventId, EventId)> = view
+            .work()
+            .filter(lacks)
+            .filter_map(|work| Some((view.launch(work)?.event, work.event)))
+            .collect();
+        let mut launches: Vec<EventId> = pairs.iter().map(|pair| pair.0).collect();
+        launches.sort_unstable();
+        launches.dedup();
+        let at_launch: FxHashMap<EventId, Recorded> =
+            launches.iter().copied().zip(read(&launches)?).collect();
+        for (launch, work) in pairs {
+            if let (Some(from), Some(to)) = (at_launch.get(&launch), found.get_mut(&work)) {
+                to.shape.grid = from.shape.grid;
+                to.shape.block = to.shape.block.or(from.shape.block);
+                to.shape.shared_memory = to.shape.shared_memory.or(from.shape.shared_memory);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn rows(view: &View<'_>) -> Result<Vec<Row>> {
+    let recorded = recorded(view)?;
+    let trace = view.trace();
+    let text = |name: StrId| trace.strings.get(name).to_owned();
+    let is_by = |by| view.options.is_by(by);
+    let [by_shape, by_phase, by_step, by_stream] =
+        [By::Shape, By::Phase, By::Step, By::Stream].map(is_by);
+    let same_step = view.first_of_name();
+    let mut places: FxHashMap<Key, usize> = FxHashMap::default();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut operators: Vec<FxHashMap<StrId, Ns>> = Vec::new();
+    for work in view.work() {
+        let known = recorded.get(&work.event).copied().unwrap_or_default();
+        let step = same_step.get(work.step as usize).copied().unwrap_or(NONE);
+        let key = Key {
+            name: trace.events.name(work.event),
+            class: work.class,
+            shape: if by_shape {
+                known.shape
+            } else {
+                Shape::default()
+            },
+            phase: by_phase.then_some(work.bucket),
+            step: if by_step { step } else { NONE },
+            lane: by_stream.then_some((work.device, work.stream)),
+        };
+        let place = *places.entry(key).or_insert_with(|| {
+            let name = text(key.name);
+            operators.push(FxHashMap::default());
+            rows.push(Row {
+                class: Some(key.class),
+                shape: key.shape,
+                phase: key.phase,
+                step: view.step_name(key.step).map(str::to_owned),
+                device: key.lane.map(|lane| lane.0),
+                stream: key.lane.and_then(|lane| view.ident(lane.1)),
+                on_tensor_cores: Some(tensor_core::is_used_by(&name)),
+                name,
+                ..Row::default()
+            });
+            rows.len() - 1
+        });
+        let row = &mut rows[place];
+        let dur = work.span.len();
+        row.durations.push(dur);
+        row.blocks_per_sm.add(known.blocks_per_sm, dur);
+        row.occupancy.add(known.occupancy, dur);
+        if let Some(op) = view.launcher(work.launch).and_then(|it| view.op(it)) {
+            *operators[place].entry(op.name).or_default() += dur;
+        }
+    }
+    for (row, operators) in rows.iter_mut().zip(operators) {
+        row.durations.sort_unstable();
+        row.operators = operators
+            .into_iter()
+            .map(|(name, time)| (text(name), time))
+            .collect();
+    }
+    rows.sort_by(|a, b| order(a).cmp(&order(b)));
+    Ok(rows)
+}
+
+/// The longest first; ties by content.
+fn order(row: &Row) -> impl Ord + '_ {
+    (
+        Reverse(row.total()),
+        (&row.name, row.class, row.shape),
+        (row.device, &row.stream, row.phase, &row.step),
+    )
+}
+
+/// All rows of the `top` names with the most time, and the others as one. 0 is all.
+fn shown(rows: Vec<Row>, top: usize) -> Vec<Row> {
+    let mut names: BTreeMap<&str, Ns> = BTreeMap::new();
+    for row in &rows {
+        *names.entry(&row.name).or_default() += row.total();
+    }
+    if top == 0 || names.len() <= top {
+        return rows;
+    }
+    let mut ranked: Vec<(Reverse<Ns>, &str)> = names
+        .into_iter()
+        .map(|(name, time)| (Reverse(time), name))
+        .collect();
+    ranked.sort_unstable();
+    let named: BTreeSet<String> = ranked[..top]
+        .iter()
+        .map(|(_, name)| (*name).to_owned())
+        .collect();
+    let mut shown = Vec::new();
+    let mut others = Row::default();
+    for mut row in rows {
+        if named.contains(&row.name) {
+            shown.push(row);
+            continue;
+        }
+        others.durations.append(&mut row.durations);
+        for (sum, part) in [
+            (&mut others.blocks_per_sm, row.blocks_per_sm),
+            (&mut others.occupancy, row.occupancy),
+        ] {
+            sum.sum = sum.sum.saturating_add(part.sum);
+            sum.time += part.time;
+        }
+        for (name, time) in row.operators {
+            *others.operators.entry(name).or_default() += time;
+        }
+    }
+    others.durations.sort_unstable();
+    shown.push(others);
+    shown
+}
+
+fn class_name(class: DeviceClass) -> &'static str {
+    match class {
+        DeviceClass::Compute => "compute",
+        DeviceClass::Communication => "communication",
+        DeviceClass::Memcpy => "memcpy",
+        DeviceClass::Memset => "memset",
+    }
+}
+
+/// `[8, 1, 1]` as Kineto writes it.
+fn sides(sides: Option<[i64; 3]>) -> Option<String> {
+    sides.map(|[x, y, z]| format!("[{x}, {y}, {z}]"))
+}
+
+fn frame(view: &View<'_>, rows: &[Row]) -> Frame {
+    let total: Ns = rows.iter().map(Row::total).sum();
+    let is_by = |by| view.options.is_by(by);
+    let name = |row: &Row| {
+        let name = if row.class.is_some() {
+            &row.name
+        } else {
+            "(others)"
+        };
+        Some(name.to_owned())
+    };
+    let mut frame = Frame::new("kernels", "Kernels, copies and fills by time on devices.")
+        .text("kernel", rows, name)
+        .text("class", rows, |row| row.class.map(class_name));
+    if is_by(By::Stream) {
+        frame = frame
+            .id("device", rows, |row| row.device)
+            .text("stream", rows, |row| row.stream.clone());
+    }
+    if is_by(By::Phase) {
+        frame = frame.text("phase", rows, |row| row.phase.map(Bucket::as_str));
+    }
+    if is_by(By::Step) {
+        frame = frame.text("step", rows, |row| row.step.clone());
+    }
+    if is_by(By::Shape) {
+        frame = frame
+            .text("grid", rows, |row| sides(row.shape.grid))
+            .text("block", rows, |row| sides(row.shape.block))
+            .id("registers_per_thread", rows, |row| row.shape.registers)
+            .bytes("shared_memory_bytes", rows, |row| row.shape.shared_memory);
+    }
+    frame
+        .count("calls", rows, |row| Some(row.durations.len() as u64))
+        .ns("total_ns", rows, |row| Some(row.total()))
+        .float("share", Unit::Ratio, rows, |row| row.total().ratio(total))
+        .ns("mean_ns", rows, |row| {
+            let calls = i64::try_from(row.durations.len()).ok()?;
+            row.total().0.checked_div(calls).map(Ns)
+        })
+        .ns("min_ns", rows, |row| row.durations.first().copied())
+        .ns("median_ns", rows, |row| median(&row.durations))
+        .ns("max_ns", rows, |row| row.durations.last().copied())
+        .float("blocks_per_sm", Unit::Number, rows, |row| {
+            row.blocks_per_sm.mean()
+        })
+        .float("occupancy", Unit::Ratio, rows, |row| {
+            row.occupancy.mean().map(|percent| percent / 100.0)
+        })
+        .flag("tensor_core", rows, |row| row.on_tensor_cores)
+        .text("operator", rows, |row| row.operator().map(str::to_owned))
+        .count("operators", rows, |row| Some(row.operators.len() as u64))
+}
+
+#[derive(Default)]
+struct TensorCores {
+    device: i64,
+    kernels: Ns,
+    used: Ns,
+    eligible: Ns,
+}
+
+/// How much of the time of kernels is on tensor cores, and how much could be.
+fn tensor_cores(view: &View<'_>) -> Frame {
+    let trace = view.trace();
+    let mut on_matrix_units = MatrixUnits::default();
+    let mut rows = Vec::new();
+    for (device, work) in view.devices() {
+        let mut row = TensorCores {
+            device,
+            ..TensorCores::default()
+        };
+        let kernels = work.iter().filter(|work| {
+            matches!(
+                work.class,
+                DeviceClass::Compute | DeviceClass::Communication
+            )
+        });
+        for work in kernels {
+            let dur = work.span.len();
+            row.kernels += dur;
+            if on_matrix_units.has(view, work) {
+                row.used += dur;
+            }
+            let op = view.launcher(work.launch).and_then(|it| view.op(it));
+            if op.is_some_and(|op| tensor_core::is_open_to(trace.strings.get(op.name))) {
+                row.eligible += dur;
+            }
+        }
+        rows.push(row);
+    }
+    Frame::new(
+        "tensor_cores",
+        "Time of kernels on tensor cores, and of kernels launched by operators that could use them.",
+    )
+    .id("device", &rows, |row| Some(row.device))
+    .ns("kernels_ns", &rows, |row| Some(row.kernels))
+    .ns("used_ns", &rows, |row| Some(row.used))
+    .float("used_share", Unit::Ratio, &rows, |row| row.used.ratio(row.kernels))
+    .ns("eligible_ns", &rows, |row| Some(row.eligible))
+    .float("eligible_share", Unit::Ratio, &rows, |row| {
+        row.eligible.ratio(row.kernels)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_is_rounded_down() {
+        let of = |times: &[i64]| median(&times.iter().map(|time| Ns(*time)).collect::<Vec<_>>());
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[3]), Some(Ns(3)));
+        assert_eq!(of(&[3, 6]), Some(Ns(4)));
+        assert_eq!(of(&[1, 2, 90]), Some(Ns(2)));
+    }
+
+    #[test]
+    fn means_are_weighted_with_the_time_that_has_values() {
+        let mut mean = Weighted::default();
+        assert_eq!(mean.mean(), None);
+        mean.add(Some(2_000_000), Ns(10));
+        mean.add(None, Ns(1000));
+        mean.add(Some(500_000), Ns(30));
+        // (2 × 10 + 0.5 × 30) / 40
+        assert_eq!(mean.mean(), Some(0.875));
+    }
+
+    fn row(name: &str, durations: &[i64]) -> Row {
+        Row {
+            name: name.to_owned(),
+            class: Some(DeviceClass::Compute),
+            durations: durations.iter().map(|time| Ns(*time)).collect(),
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn the_others_are_one_row_that_keeps_the_sum() {
+        let rows = vec![
+            row("a", &[9]),
+            row("b", &[4, 4]),
+            row("c", &[5]),
+            row("d", &[1]),
+        ];
+        let shown = shown(rows, 2);
+        let got: Vec<(&str, i64)> = shown
+            .iter()
+            .map(|row| (row.name.as_str(), row.total().0))
+            .collect();
+        assert_eq!(got, [("a", 9), ("b", 8), ("", 6)]);
+        assert_eq!(shown[2].class, None);
+        assert_eq!(shown[2].durations, [Ns(1), Ns(5)]);
+    }
+}

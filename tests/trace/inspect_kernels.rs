@@ -1,0 +1,163 @@
+//! `tracekit inspect kernels` over random and real traces.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use tempfile::TempDir;
+use tracekit::attribute::AttributeOptions;
+use tracekit::inspect::{By, InspectOptions, Topic};
+
+use crate::support::answer::{answer, attribution, json, stored};
+use crate::support::builder::{Layout, build, few, plans};
+use crate::support::corpus;
+use crate::support::inspection::{frames, instabilities, int, oracle, rows};
+
+/// Traces that the plugin was run on, by the name of its answer.
+const PLUGIN: [(&str, &str); 4] = [
+    (
+        "resnet50_w0_a",
+        "pytorch+kineto/tb_plugin/samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
+    ),
+    (
+        "hta_nccl",
+        "facebookresearch+HolisticTraceAnalysis/tests/data/nccl_parser_config/nccl_data.json.gz",
+    ),
+    (
+        "hta_amd",
+        "facebookresearch+HolisticTraceAnalysis/tests/data/amd_trace/mi250_minitoy_train_ROCm6_2_kineto.json.gz",
+    ),
+    (
+        "mi300_ckpt",
+        "AMD-AGI+TraceLens/tests/traces/mi300/resnet_act_checkpoint.json.gz",
+    ),
+];
+
+const GROUPINGS: [&[By]; 4] = [
+    &[],
+    &[By::Phase, By::Step],
+    &[By::Shape],
+    &[By::Stream, By::Phase],
+];
+
+fn all(by: &[By]) -> InspectOptions {
+    InspectOptions {
+        by: by.to_vec(),
+        top: 0,
+        ..InspectOptions::default()
+    }
+}
+
+/// Broken laws of one trace: rows add up to all device time, and combinations of classes to the time
+/// that each device is busy.
+fn broken(path: &Path, attribution: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let total = &attribution["totals"]["total"];
+    let of = |key: &str| total[key].as_i64().unwrap_or(0);
+    for grouping in GROUPINGS {
+        for top in [0, 2] {
+            let options = InspectOptions {
+                top,
+                ..all(grouping)
+            };
+            let seen = frames(path, Topic::Kernels, &options);
+            let sum = |frame: &str, column: &str| -> i64 {
+                rows(&seen, frame).iter().map(|row| int(row, column)).sum()
+            };
+            for (frame, column, want) in [
+                ("kernels", "total_ns", of("sum_ns")),
+                ("kernels", "calls", of("events")),
+                ("kernel_classes", "time_ns", of("busy_ns")),
+                (
+                    "tensor_cores",
+                    "kernels_ns",
+                    of("compute_ns") + of("communication_ns"),
+                ),
+            ] {
+                if sum(frame, column) != want {
+                    let got = sum(frame, column);
+                    found.push(format!("{grouping:?}: {column} is {got}, not {want}"));
+                }
+            }
+        }
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(few(24))]
+
+    #[test]
+    fn rows_add_up_to_the_attribution(plan in plans()) {
+        let folder = TempDir::new().unwrap();
+        let path = stored(folder.path(), "plain", "rank0.json", &build(&plan).write(Layout::Native));
+        let found = broken(&path, &answer(&path));
+        prop_assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+
+    #[test]
+    fn order_compression_and_threads_change_nothing(plan in plans(), seed in any::<u64>()) {
+        let trace = build(&plan);
+        for grouping in GROUPINGS {
+            let found = instabilities(&trace, seed, Topic::Kernels, &all(grouping));
+            prop_assert!(found.is_empty(), "{}", found.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn real_traces_keep_the_laws() {
+    let Some(corpus) = corpus::folder() else {
+        return;
+    };
+    let mut checked = 0;
+    for path in corpus::traces(&corpus) {
+        let Ok(attribution) = attribution(&path, &AttributeOptions::default()) else {
+            continue;
+        };
+        let found = broken(&path, &json(&attribution));
+        assert!(
+            found.is_empty(),
+            "{}:\n{}",
+            path.display(),
+            found.join("\n")
+        );
+        checked += 1;
+    }
+    assert!(checked > 50, "only {checked} traces were checked");
+}
+
+/// Calls, times, blocks and occupancy are those of the plugin's kernel view on every trace.
+#[test]
+fn kernels_are_those_of_the_plugin() {
+    for (name, file) in PLUGIN {
+        let Some((corpus, oracle)) = oracle(&format!("tb_plugin/tb__{name}.json")) else {
+            return;
+        };
+        let path = corpus.join("public").join(file);
+        let seen = frames(&path, Topic::Kernels, &all(&[]));
+        let seen = rows(&seen, "kernels");
+        for want in oracle["top_kernels"].as_array().unwrap() {
+            let name = want["name"].as_str().unwrap();
+            let got = seen.iter().find(|row| row["kernel"] == name).unwrap();
+            let float = |row: &Value, column: &str| row[column].as_f64().unwrap_or(0.0);
+            assert_eq!(int(got, "calls"), want["count"].as_i64().unwrap(), "{name}");
+            for (ours, theirs, unit) in [
+                ("total_ns", "sum", 1e3),
+                ("mean_ns", "mean", 1e3),
+                ("max_ns", "max", 1e3),
+                ("min_ns", "min", 1e3),
+                ("blocks_per_sm", "blocks_per_sm", 1.0),
+                ("occupancy", "occupancy", 0.01),
+            ] {
+                let (got, want) = (float(got, ours) / unit, float(want, theirs));
+                // The mean is rounded down to a nanosecond.
+                let near = want.abs().mul_add(1e-6, 0.0011);
+                assert!(
+                    (got - want).abs() < near,
+                    "{name}: {ours} {got}, not {want}"
+                );
+            }
+        }
+    }
+}
