@@ -9,6 +9,7 @@
 //! operators nested. Arguments that no column of a trace holds are read again where they are needed.
 
 mod allocation;
+mod annotation;
 mod attribution;
 mod clock;
 mod collective;
@@ -21,6 +22,7 @@ mod frame;
 mod group;
 mod health;
 mod hta;
+mod hta_breakdown;
 mod kernel;
 mod late;
 mod matching;
@@ -30,6 +32,7 @@ mod module;
 mod nesting;
 mod operation;
 mod operator;
+mod operator_view;
 mod options;
 mod rank;
 mod subject;
