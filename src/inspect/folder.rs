@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::communication::CommunicationTime;
 use super::copy::Copies;
+use super::critical_path::CriticalPath;
 use super::frame::Frame;
 use super::idle::Idle;
 use super::kernel::Kernels;
@@ -97,5 +98,6 @@ pub(crate) fn subject_of(topic: Topic) -> Box<dyn AnySubject> {
         Topic::Steps => Box::new(StepTime),
         Topic::Launches => Box::new(Launches),
         Topic::Copies => Box::new(Copies),
+        Topic::CriticalPath => Box::new(CriticalPath),
     }
 }

@@ -26,11 +26,13 @@ pub enum Topic {
     Launches,
     /// Copies and fills.
     Copies,
+    /// The longest path through what a step waits for.
+    CriticalPath,
 }
 
 impl Topic {
     /// Every topic, in the order in which they are listed.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Summary,
         Self::Communication,
         Self::Memory,
@@ -41,6 +43,7 @@ impl Topic {
         Self::Steps,
         Self::Launches,
         Self::Copies,
+        Self::CriticalPath,
     ];
 
     /// The word for it on the command line.
@@ -56,6 +59,7 @@ impl Topic {
             Self::Steps => "steps",
             Self::Launches => "launches",
             Self::Copies => "copies",
+            Self::CriticalPath => "critical-path",
         }
     }
 
@@ -77,6 +81,7 @@ impl Topic {
             Self::Steps => "where the time of steps goes, and how well kernels fill devices",
             Self::Launches => "API calls that launch work, launch delays, queues of streams",
             Self::Copies => "copies and fills: bytes, bandwidth",
+            Self::CriticalPath => "what would make a step faster, by what it is bound by",
         }
     }
 }

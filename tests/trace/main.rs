@@ -13,6 +13,7 @@ mod golden;
 mod hostile;
 mod inspect_communication;
 mod inspect_copies;
+mod inspect_critical_path;
 mod inspect_idle;
 mod inspect_kernels;
 mod inspect_launches;
