@@ -5,6 +5,7 @@
 pub mod attribute;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod compare;
 pub mod doctor;
 mod error;
 mod health;

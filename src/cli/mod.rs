@@ -5,6 +5,7 @@
 
 mod args;
 mod attribute;
+mod compare;
 mod doctor;
 mod exit;
 mod inspect;
@@ -44,6 +45,7 @@ struct Cli {
 enum Command {
     Attribute(attribute::Args),
     Inspect(inspect::Args),
+    Compare(compare::Args),
     Doctor(doctor::Args),
     Repair(repair::Args),
     Slice(slice::Args),
@@ -59,6 +61,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let done = match &cli.command {
         Command::Attribute(args) => attribute::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Slice(args) => slice::run(args),

@@ -71,3 +71,6 @@ pub use group::MAX_GROUPS;
 pub use health::health_frame;
 pub use options::{By, Definition, InspectOptions};
 pub use topic::Topic;
+
+pub(crate) use folder::subject_of;
+pub(crate) use view::View;

@@ -4,6 +4,7 @@
 //! names from traces safe to show, and compute nothing.
 
 mod attribution;
+mod compare;
 pub mod csv;
 mod doctor;
 mod document;
@@ -15,6 +16,7 @@ mod number;
 pub mod text;
 
 pub use attribution::{AttributionView, By, attribution_document, attribution_rows};
+pub use compare::comparison_document;
 pub use doctor::{codes_document, diagnosis_document};
 pub use document::{Align, Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
 pub use inspection::{frame_rows, inspection_document};

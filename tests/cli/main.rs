@@ -2,6 +2,7 @@
 //! every flag.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod compare;
 mod corpus;
 mod doctor;
 mod exit;

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod compare;
 mod differential;
 mod doctor;
 mod fuzz;
