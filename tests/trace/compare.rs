@@ -446,10 +446,10 @@ fn checkpointing_in_the_corpus_is_paid_for_with_recompute() {
                 .filter_map(|row| row[column].as_f64())
                 .sum()
         };
-        assert_eq!(total("base_recomputed"), 0.0);
+        assert_eq!(json!(total("base_recomputed")), json!(0.0));
         assert_eq!(
-            total("candidate_recomputed") * 2.0,
-            run.truth_ops as f64,
+            json!(total("candidate_recomputed") * 2.0),
+            json!(run.truth_ops as f64),
             "{}",
             run.name
         );
@@ -464,7 +464,7 @@ fn checkpointing_in_the_corpus_is_paid_for_with_recompute() {
         for name in ["aten::addmm", "aten::bmm", "aten::gelu", "aten::_softmax"] {
             let [added, recomputed] = more[name];
             assert!(recomputed > 0.0, "{name} of {}", run.name);
-            assert_eq!(added, recomputed, "{name} of {}", run.name);
+            assert_eq!(json!(added), json!(recomputed), "{name} of {}", run.name);
         }
         assert_eq!(found["step"]["same_work"], true, "{}", run.name);
     }
