@@ -428,7 +428,7 @@ fn checkpointing_in_the_corpus_is_paid_for_with_recompute() {
         }
         let version = run.name.split('/').next().unwrap();
         let baseline = runs.iter().find(|other| {
-            other.variant == "baseline_min" && other.name.starts_with(&format!("{version}/"))
+            other.variant == "baseline_gz" && other.name.starts_with(&format!("{version}/"))
         });
         let base = &baseline.unwrap().path;
         let found = compare(base, &run.path);
@@ -466,7 +466,9 @@ fn checkpointing_in_the_corpus_is_paid_for_with_recompute() {
             assert!(recomputed > 0.0, "{name} of {}", run.name);
             assert_eq!(json!(added), json!(recomputed), "{name} of {}", run.name);
         }
-        assert_eq!(found["step"]["same_work"], true, "{}", run.name);
+        // Without input shapes it is not known.
+        let known = run.variant.ends_with("truth");
+        assert_eq!(found["step"]["same_work"], json!(known.then_some(true)), "{}", run.name);
     }
     assert!(compared >= 6, "only {compared}");
 }
