@@ -468,7 +468,12 @@ fn checkpointing_in_the_corpus_is_paid_for_with_recompute() {
         }
         // Without input shapes it is not known.
         let known = run.variant.ends_with("truth");
-        assert_eq!(found["step"]["same_work"], json!(known.then_some(true)), "{}", run.name);
+        assert_eq!(
+            found["step"]["same_work"],
+            json!(known.then_some(true)),
+            "{}",
+            run.name
+        );
     }
     assert!(compared >= 6, "only {compared}");
 }
