@@ -130,8 +130,7 @@ pub fn judge(base: &[f64], candidate: &[f64], alpha: f64, min_effect: f64) -> Ju
         _ => Some(after / before - 1.0),
     };
     let (ours, theirs) = (sorted(base), sorted(candidate));
-    let mut all = ours.iter().chain(&theirs);
-    let constant = all.all(|value| value.total_cmp(&ours[0]).is_eq());
+    let constant = ours.iter().chain(&theirs).all(|value| *value == ours[0]);
     if constant || ours == theirs {
         judgement.verdict = Verdict::NoDifference;
         judgement.reason = Reason::Identical;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::attribute::{DeviceClass, NONE, Phase, overlap, span_of, union};
 use crate::error::Result;
@@ -118,7 +118,7 @@ impl Observed {
             .filter_map(|name| trace.strings.find(name))
             .collect();
         let mut sums = FxHashMap::<(StrId, StrId, u32), OpCalls>::default();
-        let mut forward = FxHashSet::<(StrId, StrId)>::default();
+        let mut forward = FxHashMap::<(StrId, StrId), ()>::default();
         let mut typed: Vec<EventId> = Vec::new();
         for (number, thread) in dissection.host.threads.iter().enumerate() {
             let process = dissection.processes.threads[number].process;
@@ -140,7 +140,7 @@ impl Observed {
                     *self.host_copies.entry(step).or_default() += op.self_ns;
                 }
                 if phase == Phase::Forward {
-                    forward.insert((op.name, op.dims));
+                    forward.insert((op.name, op.dims), ());
                     if model.contains(&op.name) {
                         typed.push(op.event);
                     }
@@ -168,7 +168,7 @@ impl Observed {
             let row = self.operators.entry((text(name), text(dims))).or_default();
             row.insert(step, sum);
         }
-        let forward = forward.into_iter();
+        let forward = forward.into_keys();
         self.forward = forward
             .map(|(name, dims)| (text(name), text(dims)))
             .collect();

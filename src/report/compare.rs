@@ -130,33 +130,33 @@ fn why(step: &StepVerdict) -> String {
 fn test(step: &StepVerdict) -> String {
     let judgement = &step.judgement;
     let units = step.units.replace('_', " ");
-    let mut parts = vec![format!(
+    let mut text = format!(
         "{} against {} {units} ({} time)",
         count(step.base_units),
         count(step.candidate_units),
         step.clock.unwrap_or("no")
-    )];
+    );
     if let (Some(p), Some(exact)) = (judgement.p, judgement.exact) {
         let kind = if exact { "exact" } else { "random splits" };
-        parts.push(format!(
-            "permutation test, {kind}: p = {} (level {})",
+        text += &format!(
+            "; permutation test, {kind}: p = {} (level {})",
             number(p),
             number(step.alpha)
-        ));
+        );
     }
     if let (Some(low), Some(high)) = (judgement.low, judgement.high) {
-        parts.push(format!(
-            "{} % interval {} to {} %",
+        text += &format!(
+            "; {} % interval {} to {} %",
             percent(1.0 - step.alpha),
             percent_change(low),
             percent_change(high)
-        ));
+        );
     }
-    parts.push(format!(
-        "smallest effect that counts {} %",
+    text += &format!(
+        "; smallest effect that counts {} %",
         percent(step.min_effect)
-    ));
-    parts.join("; ")
+    );
+    text
 }
 
 fn work(step: &StepVerdict) -> String {
