@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layers, from the bottom up: a file may use only its own layer and those before it.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["units", "error", "health", "stats"],
     &["model"],
     &["ingest"],
     &["attribute"],
     &["inspect"],
-    &["compare"],
+    &["frame"],
+    &["infer"],
     &["doctor", "rewrite"],
     &["report"],
     &["cli"],
@@ -184,7 +185,6 @@ fn every_flag_is_in_the_readme() {
         &["--help"][..],
         &["attribute", "--help"],
         &["doctor", "--help"],
-        &["compare", "--help"],
         &["repair", "--help"],
         &["slice", "--help"],
         &["redact", "--help"],

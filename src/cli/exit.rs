@@ -7,8 +7,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// 0: done.
     Done,
-    /// 1: done, but `--strict` was given and events or files are missing from the numbers, or
-    /// `--fail-on` and that is the verdict.
+    /// 1: done, but `--strict` was given and events or files are missing from the numbers.
     Strict,
     /// 2: wrong usage, failed input or output, or a malformed input; there is no result.
     Failure,

@@ -9,51 +9,31 @@
 //! operators nested. Arguments that no column of a trace holds are read again where they are needed.
 
 mod allocation;
-mod annotation;
 mod attribution;
 mod clock;
 mod collective;
 mod combination;
 mod communication;
-mod copy;
-mod critical_path;
-mod dependency;
 mod device_time;
-mod distribution;
 mod exposure;
 mod folder;
 mod frame;
-mod gap;
 mod group;
 mod health;
-mod host_event;
 mod hta;
-mod hta_breakdown;
-mod hta_event;
-mod idle;
 mod kernel;
-mod lane;
 mod late;
-mod launch;
-mod line;
 mod matching;
 mod matrix_units;
 mod memory;
 mod module;
 mod nesting;
-mod occupation;
 mod operation;
 mod operator;
-mod operator_view;
 mod options;
-mod plugin;
-mod queue;
 mod rank;
-mod roofline;
-mod step_time;
 mod subject;
 mod summary;
-mod synchronization;
 mod tensor_core;
 mod tensorboard;
 #[cfg(test)]
@@ -61,7 +41,6 @@ mod testing;
 mod timeline_file;
 mod topic;
 mod transfer;
-mod utilisation;
 mod view;
 mod waiting;
 
@@ -71,8 +50,11 @@ pub use frame::{Entry, Frame, Series, Unit, Values};
 pub use group::MAX_GROUPS;
 pub use health::health_frame;
 pub use options::{By, Definition, InspectOptions};
-pub use roofline::{Bound, DeviceTable, RooflineEstimate, estimate_roofline};
 pub use topic::Topic;
 
+#[cfg(feature = "frames")]
 pub(crate) use folder::subject_of;
+#[cfg(feature = "frames")]
+pub(crate) use subject::{Inspected, Seen};
+#[cfg(feature = "frames")]
 pub(crate) use view::View;

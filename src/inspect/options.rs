@@ -2,7 +2,6 @@
 
 use regex::Regex;
 
-use super::roofline::DeviceTable;
 use crate::units::Ns;
 
 /// How to break a trace down.
@@ -20,12 +19,6 @@ pub struct InspectOptions {
     pub top: usize,
     /// Groups of device work by names, at most [`MAX_GROUPS`](super::MAX_GROUPS); classes when empty.
     pub groups: Vec<(String, Regex)>,
-    /// Ranges to look at instead of steps: annotations of the host whose name contains this.
-    pub range: Option<String>,
-    /// Which of those ranges, from 0 in order of time; all when `None`.
-    pub instance: Option<usize>,
-    /// Peak rates of devices that come before those that are known.
-    pub devices: Option<DeviceTable>,
 }
 
 impl Default for InspectOptions {
@@ -36,9 +29,6 @@ impl Default for InspectOptions {
             definition: Definition::Tracekit,
             top: 20,
             groups: Vec::new(),
-            range: None,
-            instance: None,
-            devices: None,
         }
     }
 }

@@ -18,35 +18,17 @@ pub enum Topic {
     Operators,
     /// Kernels, copies and fills.
     Kernels,
-    /// Why devices idle.
-    Idle,
-    /// Where the time of steps goes.
-    Steps,
-    /// What launches cost, and how long queues are.
-    Launches,
-    /// Copies and fills.
-    Copies,
-    /// The longest path through what a step waits for.
-    CriticalPath,
-    /// FLOPs and bytes of operators against what the device can do.
-    Roofline,
 }
 
 impl Topic {
     /// Every topic, in the order in which they are listed.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 6] = [
         Self::Summary,
         Self::Communication,
         Self::Memory,
         Self::Ranks,
         Self::Operators,
         Self::Kernels,
-        Self::Idle,
-        Self::Steps,
-        Self::Launches,
-        Self::Copies,
-        Self::CriticalPath,
-        Self::Roofline,
     ];
 
     /// The word for it on the command line.
@@ -58,12 +40,6 @@ impl Topic {
             Self::Ranks => "ranks",
             Self::Operators => "operators",
             Self::Kernels => "kernels",
-            Self::Idle => "idle",
-            Self::Steps => "steps",
-            Self::Launches => "launches",
-            Self::Copies => "copies",
-            Self::CriticalPath => "critical-path",
-            Self::Roofline => "roofline",
         }
     }
 
@@ -81,12 +57,6 @@ impl Topic {
             Self::Ranks => "ranks beside each other: who waits for whom, whose clock is off",
             Self::Operators => "operators: calls, host time, the device work they launch",
             Self::Kernels => "kernels: calls, times, occupancy, tensor cores, what runs at once",
-            Self::Idle => "why devices idle: causes, longest gaps",
-            Self::Steps => "where the time of steps goes, and how well kernels fill devices",
-            Self::Launches => "API calls that launch work, launch delays, queues of streams",
-            Self::Copies => "copies and fills: bytes, bandwidth",
-            Self::CriticalPath => "what would make a step faster, by what it is bound by",
-            Self::Roofline => "FLOPs and bytes of operators, the roofline, MFU of steps",
         }
     }
 }

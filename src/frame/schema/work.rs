@@ -1,0 +1,120 @@
+//! Operators, kernels and copies.
+
+use super::{DEVICE, PHASE, RANK, RUN, STEP, TableSchema, WINDOW, flag, float, int, text};
+use crate::inspect::Topic;
+
+pub(super) const TABLES: &[TableSchema] = &[
+    TableSchema {
+        name: "operators",
+        about: "an operator of one shape in one step and phase, with the device work that it launches",
+        topic: Some((Topic::Operators, "operators")),
+        columns: &[
+            RUN,
+            RANK,
+            WINDOW,
+            text(
+                "operator",
+                "name of the operator; (no operator) for work that none launches",
+            ),
+            text("call", "call that launches it, where no operator does"),
+            text("input_dims", "dimensions of its inputs"),
+            PHASE,
+            STEP,
+            int("calls", "number of calls"),
+            int(
+                "host_total_ns",
+                "time on the host with all that runs inside",
+            ),
+            int("host_self_ns", "time on the host without operators inside"),
+            int(
+                "device_events",
+                "pieces of device work that it launches itself",
+            ),
+            int("device_direct_ns", "sum of that work"),
+            int("device_direct_busy_ns", "union of that work"),
+            int(
+                "device_total_ns",
+                "sum of the work launched by it and all inside",
+            ),
+            float("share", "direct time of all direct time"),
+            float("total_share", "total time of all direct time"),
+            flag("tensor_core_eligible", "matrix units could run it"),
+            int("tensor_core_direct_ns", "direct time on matrix units"),
+            int("tensor_core_total_ns", "total time on matrix units"),
+        ],
+    },
+    TableSchema {
+        name: "kernels",
+        about: "a kernel, copy or fill of one shape on one stream, in one step and phase",
+        topic: Some((Topic::Kernels, "kernels")),
+        columns: &[
+            RUN,
+            RANK,
+            WINDOW,
+            text("kernel", "name"),
+            text("class", "compute, communication, memcpy or memset"),
+            DEVICE,
+            text("stream", "stream"),
+            PHASE,
+            STEP,
+            text("grid", "blocks in x, y and z"),
+            text("block", "threads of a block in x, y and z"),
+            int("registers_per_thread", "registers of a thread"),
+            int("shared_memory_bytes", "shared memory of a block"),
+            int("calls", "number of calls"),
+            int("total_ns", "sum of their lengths"),
+            float("share", "of the time of all"),
+            int("mean_ns", "mean length"),
+            int("min_ns", "shortest"),
+            int("median_ns", "the middle length"),
+            int("max_ns", "longest"),
+            float(
+                "blocks_per_sm",
+                "blocks for each multiprocessor, mean over time",
+            ),
+            float(
+                "occupancy",
+                "estimated achieved occupancy, mean over time; 1 is the whole",
+            ),
+            flag("tensor_core", "runs on matrix units, by its name"),
+            text("operator", "an operator that launches it"),
+            int("operators", "how many operators do"),
+        ],
+    },
+    TableSchema {
+        name: "kernel_classes",
+        about: "a combination of classes of work that is active at once on a device",
+        topic: Some((Topic::Kernels, "kernel_classes")),
+        columns: &[
+            RUN,
+            RANK,
+            WINDOW,
+            DEVICE,
+            text("classes", "the classes, joined by +"),
+            int(
+                "time_ns",
+                "time in which they are active and nothing else is",
+            ),
+            float("share", "of the busy time of the device"),
+        ],
+    },
+    TableSchema {
+        name: "tensor_cores",
+        about: "how much of the kernels of a device runs on matrix units, and could",
+        topic: Some((Topic::Kernels, "tensor_cores")),
+        columns: &[
+            RUN,
+            RANK,
+            WINDOW,
+            DEVICE,
+            int("kernels_ns", "time of kernels"),
+            int("used_ns", "of it on matrix units"),
+            float("used_share", "that part"),
+            int(
+                "eligible_ns",
+                "time of kernels of operators that matrix units could run",
+            ),
+            float("eligible_share", "that part"),
+        ],
+    },
+];
