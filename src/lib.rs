@@ -1,20 +1,14 @@
 //! Where GPU training time goes, exactly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the topics of inspect come one by one")
-)]
+#![expect(dead_code, reason = "the topics of inspect come one by one")]
 
 pub mod attribute;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod compare;
 pub mod doctor;
 mod error;
-#[cfg(feature = "frames")]
-pub mod frame;
 mod health;
-#[cfg(feature = "frames")]
-pub mod infer;
 pub mod ingest;
 pub mod inspect;
 pub mod model;

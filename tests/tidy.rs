@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layers, from the bottom up: a file may use only its own layer and those before it.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 9] = [
     &["units", "error", "health", "stats"],
     &["model"],
     &["ingest"],
     &["attribute"],
     &["inspect"],
-    &["frame"],
-    &["infer"],
+    &["compare"],
     &["doctor", "rewrite"],
     &["report"],
     &["cli"],
@@ -185,6 +184,7 @@ fn every_flag_is_in_the_readme() {
         &["--help"][..],
         &["attribute", "--help"],
         &["doctor", "--help"],
+        &["compare", "--help"],
         &["repair", "--help"],
         &["slice", "--help"],
         &["redact", "--help"],

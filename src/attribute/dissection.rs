@@ -21,6 +21,7 @@ use super::process::Processes;
 use super::result::Coverage;
 use super::step::Steps;
 use super::table::{Bucket, OtherKind};
+use super::window::{DeviceWindows, StepWindows};
 use super::work::{self, Work};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::{Health, HealthCode};
@@ -263,6 +264,17 @@ impl Dissection<'_> {
                 note(HealthCode::GraphReplay, work, None);
             }
         }
+    }
+
+    /// The windows of every device with work that counts, in order of index.
+    pub(crate) fn device_windows(&self) -> Vec<DeviceWindows<'_>> {
+        let windows = StepWindows {
+            steps: self.steps,
+            partial: &self.partial,
+            selected: &self.selected,
+            options: self.options,
+        };
+        windows.on_devices(&self.work)
     }
 
     pub(crate) fn coverage<'w>(&self, work: impl Iterator<Item = &'w Work>) -> Coverage {

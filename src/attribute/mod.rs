@@ -58,10 +58,12 @@ pub use result::{
 pub use table::{Bucket, Cell, OtherKind, Table, Timeline};
 
 pub(crate) use anchor::{Anchors, NOWHERE};
+pub(crate) use device::Activity;
 pub(crate) use dissection::Dissection;
 pub(crate) use host::{HostThread, Moment, NONE, Op, span_of};
 pub(crate) use interval::{Piece, innermost, overlap, piece_at, union};
 pub(crate) use link::Launch;
 #[cfg(test)]
 pub(crate) use testing::json as trace_in_lines;
+pub(crate) use window::DeviceWindows;
 pub(crate) use work::{Work, clipped};

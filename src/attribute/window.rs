@@ -30,6 +30,38 @@ pub(crate) struct StepWindows<'a> {
     pub(crate) options: &'a AttributeOptions,
 }
 
+/// Where one device is looked at: as a whole, and step by step.
+pub(crate) struct DeviceWindows<'w> {
+    /// Index of the device.
+    pub(crate) device: i64,
+    /// All of its work, in order of start; also what is not selected.
+    pub(crate) work: &'w [Work],
+    /// From the first to the last work, or the extent of the selected steps.
+    pub(crate) whole: Span,
+    /// The selected steps with their windows, in order of time.
+    pub(crate) steps: Vec<(u32, Span)>,
+}
+
+impl<'w> DeviceWindows<'w> {
+    fn new(work: &'w [Work], steps: Vec<(u32, Span)>, selected: bool) -> Self {
+        let hull = |a: Span, b: Span| Span::new(a.start.min(b.start), a.end.max(b.end));
+        let mut steps_only = steps.iter().map(|(_, window)| *window);
+        let whole = if selected {
+            let first = steps_only.next().unwrap_or(Span::new(Ns::ZERO, Ns::ZERO));
+            steps_only.fold(first, hull)
+        } else {
+            work.iter()
+                .fold(work[0].span, |whole, work| hull(whole, work.span))
+        };
+        Self {
+            device: work[0].device,
+            work,
+            whole,
+            steps,
+        }
+    }
+}
+
 impl StepWindows<'_> {
     /// One result a device with work, in order of index; `work` is in order of device and start.
     pub(crate) fn devices(&self, trace: &Trace, work: &[Work]) -> Vec<DeviceResult> {
@@ -38,6 +70,19 @@ impl StepWindows<'_> {
             .filter_map(|device| Some((device.id?, device.name.as_deref()?)))
             .collect();
         let base = Ns(trace.metadata.base_time_ns.unwrap_or(0));
+        self.on_devices(work)
+            .into_par_iter()
+            .map(|windows| self.device(&names, &windows, base))
+            .collect()
+    }
+
+    /// True for work that counts: all, or what the selected steps launched.
+    pub(crate) fn wants(&self, work: &Work) -> bool {
+        self.options.steps.is_none() || (work.step != NONE && self.selected[work.step as usize])
+    }
+
+    /// The windows of every device with work that counts, in order of index.
+    pub(crate) fn on_devices<'w>(&self, work: &'w [Work]) -> Vec<DeviceWindows<'w>> {
         let devices: Vec<&[Work]> = work.chunk_by(|a, b| a.device == b.device).collect();
         let wanted: Vec<&[Work]> = devices
             .into_iter()
@@ -56,69 +101,45 @@ impl StepWindows<'_> {
             listed.dedup();
             listed
         };
-        let wanted = wanted.into_par_iter().map(|work| (work, listed(work)));
+        let wanted = wanted.into_par_iter();
         wanted
-            .map(|(work, listed)| self.device(&names, work, &listed, base))
+            .map(|work| {
+                let listed = listed(work);
+                let windows = self.device_windows(work, &listed);
+                let steps = listed.into_iter().zip(windows);
+                let steps = steps.filter(|(step, _)| self.selected[*step as usize]);
+                DeviceWindows::new(work, steps.collect(), self.options.steps.is_some())
+            })
             .collect()
-    }
-
-    /// True for work that counts: all, or what the selected steps launched.
-    pub(crate) fn wants(&self, work: &Work) -> bool {
-        self.options.steps.is_none() || (work.step != NONE && self.selected[work.step as usize])
     }
 
     fn device(
         &self,
         names: &BTreeMap<i64, &str>,
-        work: &[Work],
-        listed: &[u32],
+        windows: &DeviceWindows<'_>,
         base: Ns,
     ) -> DeviceResult {
-        let wanted = work.iter().filter(|work| self.wants(work));
-        let (totals, step_tables) = tables(wanted, listed);
-        let activity = Activity::new(work);
-        let windows = self.device_windows(work, listed);
-        let steps: Vec<DeviceStep> = listed
-            .iter()
-            .zip(step_tables)
-            .zip(&windows)
-            .filter(|((number, _), _)| self.selected[**number as usize])
-            .map(|((number, totals), window)| {
-                let step = &self.steps.all[*number as usize];
-                DeviceStep {
-                    name: step.name.clone(),
-                    partial: self.partial[*number as usize],
-                    inferred: step.inferred,
-                    totals,
-                    timeline: activity.timeline(*window, base),
-                }
-            })
-            .collect();
-        let whole = if self.options.steps.is_some() {
-            let selected = windows
-                .iter()
-                .zip(listed)
-                .filter(|(_, number)| self.selected[**number as usize]);
-            let mut selected = selected.map(|(window, _)| *window);
-            let first = selected.next().unwrap_or(Span::new(Ns::ZERO, Ns::ZERO));
-            selected.fold(first, |whole, next| {
-                Span::new(whole.start.min(next.start), whole.end.max(next.end))
-            })
-        } else {
-            let end = work
-                .iter()
-                .map(|work| work.span.end)
-                .max()
-                .unwrap_or_default();
-            Span::new(work[0].span.start, end)
-        };
-        let device = work[0].device;
+        let wanted = windows.work.iter().filter(|work| self.wants(work));
+        let listed: Vec<u32> = windows.steps.iter().map(|(step, _)| *step).collect();
+        let (totals, step_tables) = tables(wanted, &listed);
+        let activity = Activity::new(windows.work);
+        let steps = windows.steps.iter().zip(step_tables);
+        let steps = steps.map(|((number, window), totals)| {
+            let step = &self.steps.all[*number as usize];
+            DeviceStep {
+                name: step.name.clone(),
+                partial: self.partial[*number as usize],
+                inferred: step.inferred,
+                totals,
+                timeline: activity.timeline(*window, base),
+            }
+        });
         DeviceResult {
-            device,
-            name: names.get(&device).map(|name| (*name).to_owned()),
+            device: windows.device,
+            name: names.get(&windows.device).map(|name| (*name).to_owned()),
             totals,
-            timeline: activity.timeline(whole, base),
-            steps,
+            steps: steps.collect(),
+            timeline: activity.timeline(windows.whole, base),
         }
     }
 

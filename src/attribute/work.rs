@@ -25,7 +25,7 @@ pub(crate) struct Work {
     pub(crate) device: i64,
     pub(crate) stream: Ident,
     /// Number of its lane, in order of lanes.
-    lane: u32,
+    pub(crate) lane: u32,
     /// After repair.
     pub(crate) span: Span,
     pub(crate) class: DeviceClass,

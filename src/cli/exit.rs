@@ -7,7 +7,8 @@ use std::process::ExitCode;
 pub enum Exit {
     /// 0: done.
     Done,
-    /// 1: done, but `--strict` was given and events or files are missing from the numbers.
+    /// 1: done, but `--strict` was given and events or files are missing from the numbers, or
+    /// `--fail-on` and that is the verdict.
     Strict,
     /// 2: wrong usage, failed input or output, or a malformed input; there is no result.
     Failure,

@@ -72,6 +72,14 @@ pub(super) struct Args {
     #[arg(long = "group", value_name = "NAME=REGEX", value_parser = group, help_heading = "Report")]
     groups: Vec<(String, Regex)>,
 
+    /// Look at the annotations whose name contains NAME, instead of at steps (critical-path)
+    #[arg(long, value_name = "NAME", help_heading = "Report")]
+    range: Option<String>,
+
+    /// Which of those annotations, from 0 in order of time [default: all]
+    #[arg(long, value_name = "N", requires = "range", help_heading = "Report")]
+    instance: Option<usize>,
+
     /// A gap up to so many nanoseconds is launch latency when the launch was made in time
     #[arg(
         long,
@@ -176,6 +184,8 @@ fn inspected(args: &Args, topic: Topic, paths: &[PathBuf]) -> Result<Inspection>
         },
         top: args.top,
         groups: args.groups.clone(),
+        range: args.range.clone(),
+        instance: args.instance,
     };
     let progress = Progress::new(args.output.progress, args.output.quiet);
     inspect_paths(&request, topic, &options, &|event| progress.observe(event))

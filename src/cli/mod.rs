@@ -5,19 +5,12 @@
 
 mod args;
 mod attribute;
+mod compare;
 mod doctor;
 mod exit;
-#[cfg(feature = "frames")]
-mod export;
-#[cfg(feature = "frames")]
-mod infer;
 mod inspect;
-#[cfg(not(feature = "frames"))]
-mod no_frames;
 mod output;
 mod progress;
-#[cfg(feature = "frames")]
-mod query;
 mod reading;
 mod redact;
 mod repair;
@@ -52,18 +45,7 @@ struct Cli {
 enum Command {
     Attribute(attribute::Args),
     Inspect(inspect::Args),
-    #[cfg(feature = "frames")]
-    Infer(infer::Args),
-    #[cfg(feature = "frames")]
-    Query(query::Args),
-    #[cfg(feature = "frames")]
-    Export(export::Args),
-    #[cfg(not(feature = "frames"))]
-    Infer(no_frames::Args),
-    #[cfg(not(feature = "frames"))]
-    Query(no_frames::Args),
-    #[cfg(not(feature = "frames"))]
-    Export(no_frames::Args),
+    Compare(compare::Args),
     Doctor(doctor::Args),
     Repair(repair::Args),
     Slice(slice::Args),
@@ -79,14 +61,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let done = match &cli.command {
         Command::Attribute(args) => attribute::run(args),
         Command::Inspect(args) => inspect::run(args),
-        #[cfg(feature = "frames")]
-        Command::Infer(args) => infer::run(args),
-        #[cfg(feature = "frames")]
-        Command::Query(args) => query::run(args),
-        #[cfg(feature = "frames")]
-        Command::Export(args) => export::run(args),
-        #[cfg(not(feature = "frames"))]
-        Command::Infer(args) | Command::Query(args) | Command::Export(args) => no_frames::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Slice(args) => slice::run(args),

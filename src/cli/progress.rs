@@ -58,6 +58,7 @@ impl Progress {
             format!("{files} files")
         });
         self.bar.set_length(bytes);
+        self.bar.set_position(0);
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
         self.bar.enable_steady_tick(Duration::from_millis(100));
     }

@@ -5,12 +5,17 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::communication::CommunicationTime;
+use super::copy::Copies;
+use super::critical_path::CriticalPath;
 use super::frame::Frame;
+use super::idle::Idle;
 use super::kernel::Kernels;
+use super::launch::Launches;
 use super::memory::Memory;
 use super::operator::Operators;
 use super::options::InspectOptions;
 use super::rank::Ranks;
+use super::step_time::StepTime;
 use super::subject::{AnySubject, Inspected};
 use super::summary::Summary;
 use super::timeline_file;
@@ -89,5 +94,10 @@ pub(crate) fn subject_of(topic: Topic) -> Box<dyn AnySubject> {
         Topic::Ranks => Box::new(Ranks),
         Topic::Operators => Box::new(Operators),
         Topic::Kernels => Box::new(Kernels),
+        Topic::Idle => Box::new(Idle),
+        Topic::Steps => Box::new(StepTime),
+        Topic::Launches => Box::new(Launches),
+        Topic::Copies => Box::new(Copies),
+        Topic::CriticalPath => Box::new(CriticalPath),
     }
 }

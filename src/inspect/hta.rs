@@ -29,15 +29,28 @@ pub(super) fn rounded(span: Span) -> Span {
 }
 
 /// What a kernel is by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Type {
     Computation,
     Communication,
     Memory,
 }
 
 impl Type {
-    fn of(name: &str) -> Self {
+    /// Every type; `as u8` is its place.
+    pub(super) const ALL: [Self; 3] = [Self::Computation, Self::Communication, Self::Memory];
+
+    /// HTA's word for it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Computation => "COMPUTATION",
+            Self::Communication => "COMMUNICATION",
+            Self::Memory => "MEMORY",
+        }
+    }
+
+    /// The type of work of this name.
+    pub(super) fn of(name: &str) -> Self {
         let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
         if starts(&["Memcpy", "Memset", "hipMemcpy", "hipMemset", "dma"]) {
             Self::Memory

@@ -9,8 +9,9 @@
 //! - `--by shape` tells grids and blocks apart, with registers and shared memory. ROCm has grid and
 //!   block at the launch, from where they are taken when the kernel has none.
 //!
-//! Sources: the kernel view of PyTorch's TensorBoard plugin, which counts kernels without occupancy as
-//! 0 %; HTA's `get_gpu_kernel_breakdown`.
+//! Sources: the kernel view of PyTorch's TensorBoard plugin, and HTA's `get_gpu_kernel_breakdown`
+//! (`hta_breakdown`). With `--definition tensorboard` kernels without blocks or occupancy count as 0, and
+//! tensor cores go by the plugin's words.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +20,9 @@ use rustc_hash::FxHashMap;
 
 use super::combination;
 use super::frame::{Frame, Unit};
-use super::matrix_units::MatrixUnits;
-use super::options::By;
+use super::hta_breakdown;
+use super::matrix_units::{MatrixUnits, is_used_by};
+use super::options::{By, Definition};
 use super::subject::{Inspected, Subject, stacked};
 use super::tensor_core;
 use super::view::View;
@@ -32,20 +34,57 @@ use crate::units::Ns;
 /// Device time by kernel.
 pub(super) struct Kernels;
 
+/// What is taken from one file.
+pub(super) struct Seen {
+    frames: Vec<Frame>,
+    /// By HTA's definition: time by the set of types that run at once.
+    types: BTreeMap<u8, Ns>,
+}
+
 impl Subject for Kernels {
-    type Seen = Vec<Frame>;
+    type Seen = Seen;
 
     fn look(&self, view: &View<'_>) -> Result<Self::Seen> {
+        if view.options.definition == Definition::Hta {
+            return Ok(Seen {
+                frames: vec![hta_breakdown::kernels(view)],
+                types: hta_breakdown::types(view),
+            });
+        }
         let rows = shown(rows(view)?, view.options.top);
-        Ok(vec![
-            frame(view, &rows),
-            combination::classes(view),
-            tensor_cores(view),
-        ])
+        Ok(Seen {
+            frames: vec![
+                frame(view, &rows),
+                combination::classes(view),
+                tensor_cores(view),
+            ],
+            types: BTreeMap::new(),
+        })
     }
 
     fn tables(&self, files: Vec<Inspected<'_, Self::Seen>>) -> Vec<Frame> {
-        stacked(files)
+        let mut types: BTreeMap<String, BTreeMap<u8, Ns>> = BTreeMap::new();
+        let frames = files
+            .into_iter()
+            .map(|file| {
+                for (set, time) in &file.seen.types {
+                    let of_run = types.entry(file.run.to_owned()).or_default();
+                    *of_run.entry(*set).or_default() += *time;
+                }
+                Inspected {
+                    seen: file.seen.frames,
+                    run: file.run,
+                    run_number: file.run_number,
+                    rank: file.rank,
+                    window: file.window,
+                }
+            })
+            .collect();
+        let mut frames = stacked(frames);
+        if !types.is_empty() {
+            frames.push(hta_breakdown::types_frame(&types));
+        }
+        frames
     }
 }
 
@@ -214,6 +253,7 @@ fn rows(view: &View<'_>) -> Result<Vec<Row>> {
     let [by_shape, by_phase, by_step, by_stream] =
         [By::Shape, By::Phase, By::Step, By::Stream].map(is_by);
     let same_step = view.first_of_name();
+    let missing = (view.options.definition == Definition::Tensorboard).then_some(0);
     let mut places: FxHashMap<Key, usize> = FxHashMap::default();
     let mut rows: Vec<Row> = Vec::new();
     let mut operators: Vec<FxHashMap<StrId, Ns>> = Vec::new();
@@ -242,7 +282,7 @@ fn rows(view: &View<'_>) -> Result<Vec<Row>> {
                 step: view.step_name(key.step).map(str::to_owned),
                 device: key.lane.map(|lane| lane.0),
                 stream: key.lane.and_then(|lane| view.ident(lane.1)),
-                on_tensor_cores: Some(tensor_core::is_used_by(&name)),
+                on_tensor_cores: Some(is_used_by(view, &name)),
                 name,
                 ..Row::default()
             });
@@ -251,8 +291,8 @@ fn rows(view: &View<'_>) -> Result<Vec<Row>> {
         let row = &mut rows[place];
         let dur = work.span.len();
         row.durations.push(dur);
-        row.blocks_per_sm.add(known.blocks_per_sm, dur);
-        row.occupancy.add(known.occupancy, dur);
+        row.blocks_per_sm.add(known.blocks_per_sm.or(missing), dur);
+        row.occupancy.add(known.occupancy.or(missing), dur);
         if let Some(op) = view.launcher(work.launch).and_then(|it| view.op(it)) {
             *operators[place].entry(op.name).or_default() += dur;
         }

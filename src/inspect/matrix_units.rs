@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::options::Definition;
 use super::tensor_core;
 use super::view::View;
 use crate::attribute::Work;
@@ -16,7 +17,15 @@ impl MatrixUnits {
     pub(super) fn has(&mut self, view: &View<'_>, work: &Work) -> bool {
         let trace = view.trace();
         let name = trace.events.name(work.event);
-        let is_used = || tensor_core::is_used_by(trace.strings.get(name));
+        let is_used = || is_used_by(view, trace.strings.get(name));
         *self.0.entry(name).or_insert_with(is_used)
+    }
+}
+
+/// True for the name of a kernel on matrix units, by the definition in force.
+pub(super) fn is_used_by(view: &View<'_>, kernel: &str) -> bool {
+    match view.options.definition {
+        Definition::Tensorboard => tensor_core::is_used_by_plugin(kernel),
+        Definition::Tracekit | Definition::Hta => tensor_core::is_used_by(kernel),
     }
 }

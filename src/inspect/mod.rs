@@ -9,31 +9,50 @@
 //! operators nested. Arguments that no column of a trace holds are read again where they are needed.
 
 mod allocation;
+mod annotation;
 mod attribution;
 mod clock;
 mod collective;
 mod combination;
 mod communication;
+mod copy;
+mod critical_path;
+mod dependency;
 mod device_time;
+mod distribution;
 mod exposure;
 mod folder;
 mod frame;
+mod gap;
 mod group;
 mod health;
+mod host_event;
 mod hta;
+mod hta_breakdown;
+mod hta_event;
+mod idle;
 mod kernel;
+mod lane;
 mod late;
+mod launch;
+mod line;
 mod matching;
 mod matrix_units;
 mod memory;
 mod module;
 mod nesting;
+mod occupation;
 mod operation;
 mod operator;
+mod operator_view;
 mod options;
+mod plugin;
+mod queue;
 mod rank;
+mod step_time;
 mod subject;
 mod summary;
+mod synchronization;
 mod tensor_core;
 mod tensorboard;
 #[cfg(test)]
@@ -41,6 +60,7 @@ mod testing;
 mod timeline_file;
 mod topic;
 mod transfer;
+mod utilisation;
 mod view;
 mod waiting;
 
@@ -52,9 +72,5 @@ pub use health::health_frame;
 pub use options::{By, Definition, InspectOptions};
 pub use topic::Topic;
 
-#[cfg(feature = "frames")]
 pub(crate) use folder::subject_of;
-#[cfg(feature = "frames")]
-pub(crate) use subject::{Inspected, Seen};
-#[cfg(feature = "frames")]
 pub(crate) use view::View;

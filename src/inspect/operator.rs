@@ -29,12 +29,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
+use super::annotation;
 use super::device_time::DeviceTime;
 use super::frame::{Frame, Unit};
+use super::hta_breakdown;
 use super::matrix_units::MatrixUnits;
 use super::module::{Modules, Place};
 use super::nesting::{self, Sums};
-use super::options::By;
+use super::operator_view;
+use super::options::{By, Definition};
 use super::subject::{Inspected, Subject, stacked};
 use super::tensor_core;
 use super::view::View;
@@ -50,8 +53,15 @@ impl Subject for Operators {
     type Seen = Vec<Frame>;
 
     fn look(&self, view: &View<'_>) -> Result<Self::Seen> {
-        let rows = rows(view);
-        Ok(vec![frame(view, &shown(rows, view.options.top))])
+        Ok(match view.options.definition {
+            Definition::Tracekit => {
+                let rows = rows(view);
+                let operators = frame(view, &shown(rows, view.options.top));
+                vec![operators, annotation::annotations(view)]
+            }
+            Definition::Hta => hta_breakdown::annotations(view),
+            Definition::Tensorboard => vec![operator_view::operators(view)],
+        })
     }
 
     fn tables(&self, files: Vec<Inspected<'_, Self::Seen>>) -> Vec<Frame> {

@@ -19,6 +19,10 @@ pub struct InspectOptions {
     pub top: usize,
     /// Groups of device work by names, at most [`MAX_GROUPS`](super::MAX_GROUPS); classes when empty.
     pub groups: Vec<(String, Regex)>,
+    /// Ranges to look at instead of steps: annotations of the host whose name contains this.
+    pub range: Option<String>,
+    /// Which of those ranges, from 0 in order of time; all when `None`.
+    pub instance: Option<usize>,
 }
 
 impl Default for InspectOptions {
@@ -29,6 +33,8 @@ impl Default for InspectOptions {
             definition: Definition::Tracekit,
             top: 20,
             groups: Vec::new(),
+            range: None,
+            instance: None,
         }
     }
 }

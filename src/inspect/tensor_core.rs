@@ -147,6 +147,33 @@ pub(super) fn is_open_to(operator: &str) -> bool {
         || NODES.contains(&operator.trim_end_matches(|c: char| c.is_ascii_digit()))
 }
 
+/// Words that PyTorch's TensorBoard plugin looks for in the names of kernels; case counts.
+const PLUGIN_WORDS: &[&str] = &[
+    "h884",
+    "s884",
+    "h1688",
+    "s1688",
+    "hmma",
+    "i8816",
+    "16816",
+    "dgrad_1x1_stride_2x2",
+    "first_layer_wgrad_kernel",
+    "conv1x1",
+    "conv2d_c1_k1",
+    "direct_group",
+    "xmma_implicit_gemm",
+    "xmma_sparse_conv",
+    "xmma_warp_specialized_implicit_gemm",
+    "xmma_gemm",
+    "xmma_sparse_gemm",
+    "c1688",
+];
+
+/// True for the name of a kernel that the TensorBoard plugin takes to use tensor cores.
+pub(super) fn is_used_by_plugin(kernel: &str) -> bool {
+    PLUGIN_WORDS.iter().any(|word| kernel.contains(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

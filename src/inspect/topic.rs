@@ -18,17 +18,32 @@ pub enum Topic {
     Operators,
     /// Kernels, copies and fills.
     Kernels,
+    /// Why devices idle.
+    Idle,
+    /// Where the time of steps goes.
+    Steps,
+    /// What launches cost, and how long queues are.
+    Launches,
+    /// Copies and fills.
+    Copies,
+    /// The longest path through what a step waits for.
+    CriticalPath,
 }
 
 impl Topic {
     /// Every topic, in the order in which they are listed.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 11] = [
         Self::Summary,
         Self::Communication,
         Self::Memory,
         Self::Ranks,
         Self::Operators,
         Self::Kernels,
+        Self::Idle,
+        Self::Steps,
+        Self::Launches,
+        Self::Copies,
+        Self::CriticalPath,
     ];
 
     /// The word for it on the command line.
@@ -40,6 +55,11 @@ impl Topic {
             Self::Ranks => "ranks",
             Self::Operators => "operators",
             Self::Kernels => "kernels",
+            Self::Idle => "idle",
+            Self::Steps => "steps",
+            Self::Launches => "launches",
+            Self::Copies => "copies",
+            Self::CriticalPath => "critical-path",
         }
     }
 
@@ -57,6 +77,11 @@ impl Topic {
             Self::Ranks => "ranks beside each other: who waits for whom, whose clock is off",
             Self::Operators => "operators: calls, host time, the device work they launch",
             Self::Kernels => "kernels: calls, times, occupancy, tensor cores, what runs at once",
+            Self::Idle => "why devices idle: causes, longest gaps",
+            Self::Steps => "where the time of steps goes, and how well kernels fill devices",
+            Self::Launches => "API calls that launch work, launch delays, queues of streams",
+            Self::Copies => "copies and fills: bytes, bandwidth",
+            Self::CriticalPath => "what would make a step faster, by what it is bound by",
         }
     }
 }

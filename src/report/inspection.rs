@@ -36,7 +36,8 @@ pub fn inspection_document(inspection: &Inspection, verbose: bool) -> Document {
     }
 }
 
-fn section(frame: &Frame, verbose: bool) -> Section {
+/// A table, or that there is nothing to show; all rows when `verbose`.
+pub(super) fn section(frame: &Frame, verbose: bool) -> Section {
     let title = Some(heading(frame.name));
     if frame.is_empty() {
         let text = format!("{} There is none here.", frame.about);
@@ -104,7 +105,11 @@ fn titled(column: &Series) -> Column {
 }
 
 fn value(column: &Series, row: usize) -> Value {
+    // Differences have a sign.
+    let is_difference = column.name.starts_with("delta") || column.name.starts_with("change");
     match (column.values.get(row), column.unit) {
+        (Entry::Int(number), Unit::Ns) if is_difference => Value::NsChange(Ns(number)),
+        (Entry::Float(number), Unit::Ratio) if is_difference => Value::PercentChange(number),
         (Entry::Null, _) => Value::Missing,
         (Entry::Text(text), _) => Value::text(text),
         (Entry::Bool(flag), _) => Value::text(if flag { "yes" } else { "no" }),

@@ -2,12 +2,11 @@
 //! every flag.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod compare;
 mod corpus;
 mod doctor;
 mod exit;
 mod flags;
-#[cfg(feature = "frames")]
-mod frames;
 mod output;
 mod rewrite;
 mod salvage;

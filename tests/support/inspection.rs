@@ -43,6 +43,44 @@ pub(crate) fn sum(rows: &[Value], column: &str) -> i64 {
     rows.iter().filter_map(|row| row[column].as_i64()).sum()
 }
 
+/// An integer of a row.
+pub(crate) fn int(row: &Value, column: &str) -> i64 {
+    row[column]
+        .as_i64()
+        .unwrap_or_else(|| panic!("no integer {column} in {row}"))
+}
+
+/// Whether two numbers, or their absence, are the same up to `tolerance` of their size.
+pub(crate) fn close(got: &Value, want: &Value, tolerance: f64) -> bool {
+    match (got.as_f64(), want.as_f64()) {
+        (Some(got), Some(want)) => (got - want).abs() <= tolerance * want.abs().max(1.0),
+        (got, want) => got == want,
+    }
+}
+
+/// What HTA said about `metric`, by the name of the trace, with the files of its ranks.
+pub(crate) fn oracles_of_hta(metric: &str) -> Vec<(&'static str, Value, Vec<PathBuf>)> {
+    let traces = [
+        "alexnet",
+        "amd_mi250",
+        "nccl",
+        "neg_queue",
+        "simple_add",
+        "trace_filter_2ranks",
+        "triton",
+    ];
+    let read = |trace| {
+        let (corpus, oracle) = oracle(&format!("hta/{trace}__{metric}.json"))?;
+        let data = corpus.join("public/facebookresearch+HolisticTraceAnalysis/tests/data");
+        let files = oracle["trace_files"].as_array().unwrap().iter();
+        let files = files
+            .map(|file| data.join(file.as_str().unwrap()))
+            .collect();
+        Some((trace, oracle, files))
+    };
+    traces.into_iter().map_while(read).collect()
+}
+
 /// The corpus folder, and what another tool said: the JSON file `oracles/{name}` beside it.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 pub(crate) fn oracle(name: &str) -> Option<(PathBuf, Value)> {
@@ -53,13 +91,6 @@ pub(crate) fn oracle(name: &str) -> Option<(PathBuf, Value)> {
         return None;
     };
     Some((corpus, serde_json::from_slice(&text).unwrap()))
-}
-
-/// An integer of a row.
-pub(crate) fn int(row: &Value, column: &str) -> i64 {
-    row[column]
-        .as_i64()
-        .unwrap_or_else(|| panic!("no integer {column} in {row}"))
 }
 
 /// How the frames of `trace` change with its order, compression, white space and the number of threads.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
 use tracekit::attribute::AttributeOptions;
-use tracekit::inspect::{By, InspectOptions, Topic};
+use tracekit::inspect::{By, Definition, InspectOptions, Topic};
 
 use crate::support::answer::{answer, attribution, json, stored};
 use crate::support::builder::{Layout, build, few, plans};
@@ -98,8 +98,9 @@ proptest! {
     #[test]
     fn order_compression_and_threads_change_nothing(plan in plans(), seed in any::<u64>()) {
         let trace = build(&plan);
-        for grouping in GROUPINGS {
-            let found = instabilities(&trace, seed, Topic::Kernels, &all(grouping));
+        let hta = InspectOptions { definition: Definition::Hta, ..InspectOptions::default() };
+        for options in GROUPINGS.map(all).into_iter().chain([hta]) {
+            let found = instabilities(&trace, seed, Topic::Kernels, &options);
             prop_assert!(found.is_empty(), "{}", found.join("\n"));
         }
     }
@@ -135,13 +136,18 @@ fn kernels_are_those_of_the_plugin() {
             return;
         };
         let path = corpus.join("public").join(file);
-        let seen = frames(&path, Topic::Kernels, &all(&[]));
+        let options = InspectOptions {
+            definition: Definition::Tensorboard,
+            ..all(&[])
+        };
+        let seen = frames(&path, Topic::Kernels, &options);
         let seen = rows(&seen, "kernels");
         for want in oracle["top_kernels"].as_array().unwrap() {
             let name = want["name"].as_str().unwrap();
             let got = seen.iter().find(|row| row["kernel"] == name).unwrap();
             let float = |row: &Value, column: &str| row[column].as_f64().unwrap_or(0.0);
             assert_eq!(int(got, "calls"), want["count"].as_i64().unwrap(), "{name}");
+            assert_eq!(got["tensor_core"], want["tc_used"], "{name}");
             for (ours, theirs, unit) in [
                 ("total_ns", "sum", 1e3),
                 ("mean_ns", "mean", 1e3),
@@ -155,6 +161,72 @@ fn kernels_are_those_of_the_plugin() {
                 let near = want.abs().mul_add(1e-6, 0.0011);
                 assert!(
                     (got - want).abs() < near,
+                    "{name}: {ours} {got}, not {want}"
+                );
+            }
+        }
+    }
+}
+
+/// HTA's first table is `kernel_types`, its second `kernels`. On `triton_example` HTA counts an operator of
+/// the host as computation, because it has a stream.
+#[test]
+fn breakdowns_are_those_of_hta_under_its_definition() {
+    let options = InspectOptions {
+        definition: Definition::Hta,
+        top: 10,
+        ..InspectOptions::default()
+    };
+    for name in [
+        "alexnet",
+        "amd_mi250",
+        "nccl",
+        "neg_queue",
+        "simple_add",
+        "trace_filter_2ranks",
+    ] {
+        let Some((corpus, oracle)) = oracle(&format!("hta/{name}__gpu_kernel_breakdown.json"))
+        else {
+            return;
+        };
+        let data = corpus.join("public/facebookresearch+HolisticTraceAnalysis/tests/data");
+        let files = oracle["trace_files"].as_array().unwrap();
+        let folder = TempDir::new().unwrap();
+        for (rank, file) in files.iter().enumerate() {
+            let from = data.join(file.as_str().unwrap());
+            std::fs::copy(from, folder.path().join(format!("rank{rank}.json.gz"))).unwrap();
+        }
+        let seen = frames(folder.path(), Topic::Kernels, &options);
+        let types = rows(&seen, "kernel_types");
+        let want = oracle["value"]["by_type"].as_array().unwrap();
+        assert_eq!(types.len(), want.len(), "{name}");
+        for want in want {
+            let same = |row: &&Value| row["kernel_type"] == want["kernel_type"];
+            let got = types.iter().find(same).unwrap();
+            assert_eq!(got["sum_us"], want["sum"], "{name}: {want}");
+            assert_eq!(got["percentage"], want["percentage"], "{name}: {want}");
+        }
+        let kernels = rows(&seen, "kernels");
+        let want = oracle["value"]["by_kernel"].as_array().unwrap();
+        assert_eq!(kernels.len(), want.len(), "{name}");
+        for want in want {
+            let got = kernels.iter().find(|row| {
+                row["name"] == want["name"]
+                    && row["kernel_type"] == want["kernel_type"]
+                    && (files.len() == 1 || row["rank"] == want["rank"])
+            });
+            let got = got.unwrap_or_else(|| panic!("{name}: no {want}"));
+            for (ours, theirs) in [
+                ("sum_us", "sum (us)"),
+                ("max_us", "max (us)"),
+                ("min_us", "min (us)"),
+                ("mean_us", "mean (us)"),
+                ("stddev_us", "stddev"),
+            ] {
+                let number = |row: &Value, key: &str| row[key].as_f64().unwrap();
+                let (got, want) = (number(got, ours), number(want, theirs));
+                assert!(
+                    (got - want).abs() < 1e-6,
                     "{name}: {ours} {got}, not {want}"
                 );
             }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
 use tracekit::attribute::AttributeOptions;
-use tracekit::inspect::{By, InspectOptions, Topic};
+use tracekit::inspect::{By, Definition, InspectOptions, Topic};
 
 use crate::support::answer::{answer, attribution, json, stored};
 use crate::support::builder::{Layout, build, few, plans};
@@ -139,8 +139,12 @@ proptest! {
     #[test]
     fn order_compression_and_threads_change_nothing(plan in plans(), seed in any::<u64>()) {
         let trace = build(&plan);
-        for grouping in GROUPINGS {
-            let found = instabilities(&trace, seed, Topic::Operators, &all(grouping));
+        let others = [Definition::Hta, Definition::Tensorboard].map(|definition| InspectOptions {
+            definition,
+            ..InspectOptions::default()
+        });
+        for options in GROUPINGS.map(all).into_iter().chain(others) {
+            let found = instabilities(&trace, seed, Topic::Operators, &options);
             prop_assert!(found.is_empty(), "{}", found.join("\n"));
         }
     }
@@ -199,6 +203,93 @@ fn operators_are_those_of_the_plugin() {
                     (got - want).abs() < calls,
                     "{name}: {ours} {got}, not {want}"
                 );
+            }
+        }
+    }
+}
+
+/// All five numbers are the plugin's under its definition.
+#[test]
+fn operators_are_those_of_the_plugin_under_its_definition() {
+    let options = InspectOptions {
+        definition: Definition::Tensorboard,
+        ..all(&[])
+    };
+    for (name, file) in PLUGIN {
+        let Some((corpus, oracle)) = oracle(&format!("tb_plugin/tb__{name}.json")) else {
+            return;
+        };
+        let path = corpus.join("public").join(file);
+        let seen = frames(&path, Topic::Operators, &options);
+        let seen = rows(&seen, "operators");
+        let mut wrong = Vec::new();
+        for want in oracle["top_ops"].as_array().unwrap() {
+            let op = want["name"].as_str().unwrap();
+            let got = seen.iter().find(|row| row["operator"] == op).unwrap();
+            assert_eq!(int(got, "calls"), want["calls"].as_i64().unwrap(), "{op}");
+            for key in ["device_self", "device_total", "host_self", "host_total"] {
+                let got = int(got, &format!("{key}_ns")) as f64 / 1e3;
+                let want = want[key].as_f64().unwrap();
+                if (got - want).abs() > want.abs().mul_add(1e-6, 0.5) {
+                    wrong.push(format!("{name}: {op}: {key} {got}, not {want}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+/// HTA's breakdowns of annotations, on the host and as mirrored on devices.
+#[test]
+fn annotations_are_those_of_hta_under_its_definition() {
+    let options = InspectOptions {
+        definition: Definition::Hta,
+        ..InspectOptions::default()
+    };
+    for (name, kinds) in [
+        ("alexnet", &["cpu"][..]),
+        ("amd_mi250", &["cpu", "gpu"]),
+        ("nccl", &["cpu", "gpu"]),
+        ("neg_queue", &["cpu"]),
+        ("simple_add", &["cpu"]),
+        ("trace_filter_2ranks", &["cpu"]),
+        ("triton", &["cpu"]),
+    ] {
+        for kind in kinds {
+            let file = format!("hta/{name}__{kind}_user_annotation_breakdown.json");
+            let Some((corpus, oracle)) = oracle(&file) else {
+                return;
+            };
+            let data = corpus.join("public/facebookresearch+HolisticTraceAnalysis/tests/data");
+            let files = oracle["trace_files"].as_array().unwrap();
+            let folder = TempDir::new().unwrap();
+            for (rank, file) in files.iter().enumerate() {
+                let from = data.join(file.as_str().unwrap());
+                std::fs::copy(from, folder.path().join(format!("rank{rank}.json.gz"))).unwrap();
+            }
+            let seen = frames(folder.path(), Topic::Operators, &options);
+            let seen = rows(&seen, &format!("{kind}_user_annotations"));
+            let want = oracle["value"].as_array().unwrap();
+            assert_eq!(seen.len(), want.len(), "{name}");
+            for want in want {
+                let got = seen.iter().find(|row| {
+                    row["name"] == want["name"] && (files.len() == 1 || row["rank"] == want["rank"])
+                });
+                let got = got.unwrap_or_else(|| panic!("{name}: no {want}"));
+                for (ours, theirs) in [
+                    ("sum_us", "sum (us)"),
+                    ("max_us", "max (us)"),
+                    ("min_us", "min (us)"),
+                    ("mean_us", "mean (us)"),
+                    ("stddev_us", "stddev"),
+                ] {
+                    let number = |row: &Value, key: &str| row[key].as_f64().unwrap();
+                    let (got, want) = (number(got, ours), number(want, theirs));
+                    assert!(
+                        (got - want).abs() < 1e-6,
+                        "{name}: {ours} {got}, not {want}"
+                    );
+                }
             }
         }
     }

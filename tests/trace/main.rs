@@ -6,20 +6,22 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod compare;
 mod differential;
 mod doctor;
-#[cfg(feature = "frames")]
-mod frames;
 mod fuzz;
 mod golden;
 mod hostile;
-#[cfg(feature = "frames")]
-mod infer;
 mod inspect_communication;
+mod inspect_copies;
+mod inspect_critical_path;
+mod inspect_idle;
 mod inspect_kernels;
+mod inspect_launches;
 mod inspect_memory;
 mod inspect_operators;
 mod inspect_ranks;
+mod inspect_steps;
 mod laws;
 mod phases;
 mod recompute;

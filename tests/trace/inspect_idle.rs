@@ -1,0 +1,171 @@
+//! `tracekit inspect idle` over random and real traces.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tracekit::attribute::AttributeOptions;
+use tracekit::inspect::{By, Definition, InspectOptions, Topic};
+
+use crate::support::answer::{answer, attribution, stored};
+use crate::support::builder::{Layout, build, few, plans};
+use crate::support::corpus;
+use crate::support::inspection::{frames, instabilities, int, oracles_of_hta, rows, sum};
+
+fn by(by: &[By]) -> InspectOptions {
+    InspectOptions {
+        by: by.to_vec(),
+        ..InspectOptions::default()
+    }
+}
+
+/// Broken laws of one trace: causes add up to the idle time of a window, and that is what the
+/// timelines of its attribution say.
+fn broken(path: &Path, attribution: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for grouping in [
+        vec![],
+        vec![By::Step],
+        vec![By::Stream],
+        vec![By::Step, By::Stream],
+    ] {
+        let seen = frames(path, Topic::Idle, &by(&grouping));
+        let windows = rows(&seen, "idle_windows");
+        let all_causes = rows(&seen, "idle_causes");
+        if sum(&windows, "idle_ns") != sum(&all_causes, "idle_ns") {
+            found.push(format!("{grouping:?}: causes do not add up"));
+        }
+        for window in &windows {
+            let same = |row: &&Value| {
+                ["rank", "window", "device", "stream", "step"]
+                    .iter()
+                    .all(|key| row[*key] == window[*key])
+            };
+            let causes = all_causes.iter().filter(same);
+            let idle: i64 = causes.map(|row| int(row, "idle_ns")).sum();
+            let alike = windows.iter().filter(same).count();
+            if alike == 1 && idle != int(window, "idle_ns") {
+                found.push(format!("{grouping:?}: {window} has causes of {idle} ns"));
+            }
+        }
+        if grouping.contains(&By::Stream) {
+            continue;
+        }
+        let lines = timelines(attribution, grouping.contains(&By::Step));
+        let got: Vec<[i64; 2]> = windows
+            .iter()
+            .map(|row| [int(row, "window_ns"), int(row, "idle_ns")])
+            .collect();
+        if lines != got {
+            found.push(format!(
+                "{grouping:?}: {got:?}, but timelines are {lines:?}"
+            ));
+        }
+    }
+    found
+}
+
+/// Window and idle time of the timelines of all devices, or of all of their steps.
+fn timelines(attribution: &Value, steps: bool) -> Vec<[i64; 2]> {
+    let ranks = attribution["ranks"].as_array().unwrap().iter();
+    let devices = ranks.flat_map(|rank| rank["devices"].as_array().unwrap());
+    let line = |item: &Value| {
+        let line = &item["timeline"];
+        [int(line, "window_ns"), int(line, "idle_ns")]
+    };
+    devices
+        .flat_map(|device| {
+            if steps {
+                device["steps"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(line)
+                    .collect()
+            } else {
+                vec![line(device)]
+            }
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(few(24))]
+
+    #[test]
+    fn causes_add_up_to_the_idle_time_of_the_timelines(plan in plans()) {
+        let folder = TempDir::new().unwrap();
+        let path = stored(folder.path(), "plain", "rank0.json", &build(&plan).write(Layout::Native));
+        let found = broken(&path, &answer(&path));
+        prop_assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+
+    #[test]
+    fn order_compression_and_threads_change_nothing(plan in plans(), seed in any::<u64>()) {
+        let trace = build(&plan);
+        let hta = InspectOptions { definition: Definition::Hta, ..InspectOptions::default() };
+        for options in [by(&[]), by(&[By::Step, By::Stream]), hta] {
+            let found = instabilities(&trace, seed, Topic::Idle, &options);
+            prop_assert!(found.is_empty(), "{}", found.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn causes_add_up_on_real_traces() {
+    let Some(corpus) = corpus::folder() else {
+        return;
+    };
+    let mut looked = 0;
+    for path in corpus::traces(&corpus) {
+        let Ok(attribution) = attribution(&path, &AttributeOptions::default()) else {
+            continue;
+        };
+        if attribution.totals.total.events == 0 {
+            continue;
+        }
+        let answer = serde_json::to_value(attribution).unwrap();
+        let found = broken(&path, &answer);
+        assert!(found.is_empty(), "{}: {}", path.display(), found.join("\n"));
+        looked += 1;
+    }
+    println!("{looked} traces with device work");
+    assert!(looked > 0);
+}
+
+#[test]
+fn hta_has_the_same_idle_time_breakdown() {
+    let options = InspectOptions {
+        definition: Definition::Hta,
+        ..InspectOptions::default()
+    };
+    let mut compared = 0;
+    for (name, oracle, paths) in oracles_of_hta("idle_time_breakdown") {
+        // HTA looks at the first rank unless told otherwise.
+        let seen = rows(
+            &frames(&paths[0], Topic::Idle, &options),
+            "idle_time_breakdown",
+        );
+        let row = |row: &Value, us: f64| {
+            json!([
+                row["stream"],
+                row["idle_category"],
+                us,
+                row["idle_time_ratio"]
+            ])
+        };
+        let got: Vec<Value> = seen
+            .iter()
+            .map(|it| row(it, int(it, "idle_time_ns") as f64 / 1000.0))
+            .collect();
+        let want = oracle["value"].as_array().unwrap().iter();
+        let mut want: Vec<Value> = want
+            .map(|it| row(it, it["idle_time"].as_f64().unwrap()))
+            .collect();
+        want.sort_by_key(|row| row[0].as_i64());
+        assert_eq!(got, want, "{name}");
+        compared += 1;
+    }
+    println!("{compared} breakdowns compared");
+}
