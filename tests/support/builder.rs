@@ -37,6 +37,9 @@ pub(crate) fn few(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases: asked.map_or(cases, |cases| cases.parse().unwrap()),
         failure_persistence: None,
+        // The same cases every time: what a change breaks must not depend on chance. The fuzz loop goes
+        // on where these end.
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
         ..ProptestConfig::default()
     }
 }
