@@ -1,6 +1,6 @@
 //! `tracekit inspect`: breakdowns of traces, one topic at a time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use regex::Regex;
@@ -14,7 +14,8 @@ use super::threads;
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::Severity;
 use crate::inspect::{
-    By, Definition, Frame, InspectOptions, Inspection, MAX_GROUPS, Topic, inspect_paths,
+    By, Definition, DeviceTable, Frame, InspectOptions, Inspection, MAX_GROUPS, Topic,
+    inspect_paths,
 };
 use crate::report::{self, frame_rows, inspection_document};
 use crate::units::Ns;
@@ -79,6 +80,9 @@ pub(super) struct Args {
     /// Which of those annotations, from 0 in order of time [default: all]
     #[arg(long, value_name = "N", requires = "range", help_heading = "Report")]
     instance: Option<usize>,
+    /// Peak rates of devices, in TOML; they come before those that are known
+    #[arg(long, value_name = "FILE", help_heading = "Report")]
+    devices: Option<PathBuf>,
 
     /// A gap up to so many nanoseconds is launch latency when the launch was made in time
     #[arg(
@@ -117,6 +121,12 @@ fn group(text: &str) -> std::result::Result<(String, Regex), String> {
         }
         _ => Err("use NAME=REGEX".to_owned()),
     }
+}
+
+/// The peak rates in the file `path`.
+fn devices(path: &Path) -> Result<DeviceTable> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
+    DeviceTable::from_toml(&text).map_err(|error| error.in_file(path))
 }
 
 /// The help of the positional arguments, with every topic.
@@ -186,6 +196,7 @@ fn inspected(args: &Args, topic: Topic, paths: &[PathBuf]) -> Result<Inspection>
         groups: args.groups.clone(),
         range: args.range.clone(),
         instance: args.instance,
+        devices: args.devices.as_deref().map(devices).transpose()?,
     };
     let progress = Progress::new(args.output.progress, args.output.quiet);
     inspect_paths(&request, topic, &options, &|event| progress.observe(event))

@@ -15,6 +15,7 @@ use super::memory::Memory;
 use super::operator::Operators;
 use super::options::InspectOptions;
 use super::rank::Ranks;
+use super::roofline::Roofline;
 use super::step_time::StepTime;
 use super::subject::{AnySubject, Inspected};
 use super::summary::Summary;
@@ -99,5 +100,6 @@ pub(crate) fn subject_of(topic: Topic) -> Box<dyn AnySubject> {
         Topic::Launches => Box::new(Launches),
         Topic::Copies => Box::new(Copies),
         Topic::CriticalPath => Box::new(CriticalPath),
+        Topic::Roofline => Box::new(Roofline),
     }
 }

@@ -48,6 +48,8 @@ pub enum Unit {
     Ratio,
     /// 10⁹ bytes a second.
     GbPerS,
+    /// 10¹² floating-point operations a second.
+    TflopPerS,
     /// A plain number.
     Number,
 }

@@ -49,6 +49,7 @@ mod options;
 mod plugin;
 mod queue;
 mod rank;
+mod roofline;
 mod step_time;
 mod subject;
 mod summary;
@@ -70,6 +71,7 @@ pub use frame::{Entry, Frame, Series, Unit, Values};
 pub use group::MAX_GROUPS;
 pub use health::health_frame;
 pub use options::{By, Definition, InspectOptions};
+pub use roofline::{Bound, DeviceTable, RooflineEstimate, estimate_roofline};
 pub use topic::Topic;
 
 pub(crate) use folder::subject_of;

@@ -2,6 +2,7 @@
 
 use regex::Regex;
 
+use super::roofline::DeviceTable;
 use crate::units::Ns;
 
 /// How to break a trace down.
@@ -23,6 +24,8 @@ pub struct InspectOptions {
     pub range: Option<String>,
     /// Which of those ranges, from 0 in order of time; all when `None`.
     pub instance: Option<usize>,
+    /// Peak rates of devices that come before those that are known.
+    pub devices: Option<DeviceTable>,
 }
 
 impl Default for InspectOptions {
@@ -35,6 +38,7 @@ impl Default for InspectOptions {
             groups: Vec::new(),
             range: None,
             instance: None,
+            devices: None,
         }
     }
 }

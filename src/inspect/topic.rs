@@ -28,11 +28,13 @@ pub enum Topic {
     Copies,
     /// The longest path through what a step waits for.
     CriticalPath,
+    /// FLOPs and bytes of operators against what the device can do.
+    Roofline,
 }
 
 impl Topic {
     /// Every topic, in the order in which they are listed.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Summary,
         Self::Communication,
         Self::Memory,
@@ -44,6 +46,7 @@ impl Topic {
         Self::Launches,
         Self::Copies,
         Self::CriticalPath,
+        Self::Roofline,
     ];
 
     /// The word for it on the command line.
@@ -60,6 +63,7 @@ impl Topic {
             Self::Launches => "launches",
             Self::Copies => "copies",
             Self::CriticalPath => "critical-path",
+            Self::Roofline => "roofline",
         }
     }
 
@@ -82,6 +86,7 @@ impl Topic {
             Self::Launches => "API calls that launch work, launch delays, queues of streams",
             Self::Copies => "copies and fills: bytes, bandwidth",
             Self::CriticalPath => "what would make a step faster, by what it is bound by",
+            Self::Roofline => "FLOPs and bytes of operators, the roofline, MFU of steps",
         }
     }
 }

@@ -101,6 +101,7 @@ fn titled(column: &Series) -> Column {
         (Unit::Bytes, _) => with_unit(without("_bytes"), "MiB"),
         (Unit::Ratio, _) => Column::percent(heading(column.name)),
         (Unit::GbPerS, _) => with_unit(without("_gbps"), "GB/s"),
+        (Unit::TflopPerS, _) => with_unit(without("_tflops"), "TFLOP/s"),
     }
 }
 

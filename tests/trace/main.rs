@@ -21,6 +21,7 @@ mod inspect_launches;
 mod inspect_memory;
 mod inspect_operators;
 mod inspect_ranks;
+mod inspect_roofline;
 mod inspect_steps;
 mod laws;
 mod phases;
