@@ -5,7 +5,7 @@
 //!                      of each file         (one a file, at once)          over all files
 //! ```
 //! A [`Topic`] is one side; its module has the definitions of every column. All of them see the same
-//! [view](view::View): device work with its phase, step and launch, and host threads with their
+//! view: device work with its phase, step and launch, and host threads with their
 //! operators nested. Arguments that no column of a trace holds are read again where they are needed.
 
 mod allocation;
