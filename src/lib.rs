@@ -1,6 +1,9 @@
 //! Where GPU training time goes, exactly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![expect(dead_code, reason = "the topics of inspect come one by one")]
+#![cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the topics of inspect come one by one")
+)]
 
 pub mod attribute;
 #[cfg(feature = "cli")]
@@ -8,7 +11,11 @@ pub mod cli;
 pub mod compare;
 pub mod doctor;
 mod error;
+#[cfg(feature = "frames")]
+pub mod frame;
 mod health;
+#[cfg(feature = "frames")]
+pub mod infer;
 pub mod ingest;
 pub mod inspect;
 pub mod model;

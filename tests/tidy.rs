@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layers, from the bottom up: a file may use only its own layer and those before it.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 11] = [
     &["units", "error", "health", "stats"],
     &["model"],
     &["ingest"],
     &["attribute"],
     &["inspect"],
     &["compare"],
+    &["frame"],
+    &["infer"],
     &["doctor", "rewrite"],
     &["report"],
     &["cli"],

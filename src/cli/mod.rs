@@ -8,9 +8,17 @@ mod attribute;
 mod compare;
 mod doctor;
 mod exit;
+#[cfg(feature = "frames")]
+mod export;
+#[cfg(feature = "frames")]
+mod infer;
 mod inspect;
+#[cfg(not(feature = "frames"))]
+mod no_frames;
 mod output;
 mod progress;
+#[cfg(feature = "frames")]
+mod query;
 mod reading;
 mod redact;
 mod repair;
@@ -46,6 +54,18 @@ enum Command {
     Attribute(attribute::Args),
     Inspect(inspect::Args),
     Compare(compare::Args),
+    #[cfg(feature = "frames")]
+    Infer(infer::Args),
+    #[cfg(feature = "frames")]
+    Query(query::Args),
+    #[cfg(feature = "frames")]
+    Export(export::Args),
+    #[cfg(not(feature = "frames"))]
+    Infer(no_frames::Args),
+    #[cfg(not(feature = "frames"))]
+    Query(no_frames::Args),
+    #[cfg(not(feature = "frames"))]
+    Export(no_frames::Args),
     Doctor(doctor::Args),
     Repair(repair::Args),
     Slice(slice::Args),
@@ -62,6 +82,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Attribute(args) => attribute::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Compare(args) => compare::run(args),
+        #[cfg(feature = "frames")]
+        Command::Infer(args) => infer::run(args),
+        #[cfg(feature = "frames")]
+        Command::Query(args) => query::run(args),
+        #[cfg(feature = "frames")]
+        Command::Export(args) => export::run(args),
+        #[cfg(not(feature = "frames"))]
+        Command::Infer(args) | Command::Query(args) | Command::Export(args) => no_frames::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Slice(args) => slice::run(args),

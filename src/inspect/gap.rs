@@ -43,16 +43,6 @@ pub(super) enum Cause {
 }
 
 impl Cause {
-    pub(super) const ALL: [Self; 7] = [
-        Self::HostBound,
-        Self::LaunchLatency,
-        Self::CommunicationWait,
-        Self::Dependency,
-        Self::LeadIn,
-        Self::Tail,
-        Self::Unknown,
-    ];
-
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::HostBound => "host_bound",

@@ -31,7 +31,6 @@ pub(super) struct HtaEvents {
 /// One event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HtaEvent {
-    pub(super) id: EventId,
     pub(super) name: StrId,
     pub(super) activity: ActivityType,
     pub(super) start: Ns,
@@ -70,7 +69,6 @@ impl HtaEvents {
             let (start, dur) = times(view, id, fractions);
             let int = |key| args.int(key).filter(|number| *number != -1);
             HtaEvent {
-                id,
                 name: events.name(id),
                 activity: events.activity(id),
                 start,

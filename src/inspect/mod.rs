@@ -75,4 +75,6 @@ pub use roofline::{Bound, DeviceTable, RooflineEstimate, estimate_roofline};
 pub use topic::Topic;
 
 pub(crate) use folder::subject_of;
+#[cfg(feature = "frames")]
+pub(crate) use subject::{Inspected, Seen};
 pub(crate) use view::View;

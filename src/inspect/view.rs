@@ -48,12 +48,16 @@ impl<'a> View<'a> {
     }
 
     /// The device work that counts (all, or what the selected steps launched), by device and start.
-    pub(crate) fn work(&self) -> impl Iterator<Item = &'a Work> {
+    pub(crate) fn work(&self) -> impl Iterator<Item = &'a Work> + use<'a, '_> {
+        let counts = |work: &&Work| self.counts(work);
+        self.dissection.work.iter().filter(counts)
+    }
+
+    /// True for device work that counts.
+    pub(crate) fn counts(&self, work: &Work) -> bool {
         let dissection = self.dissection;
-        let all = dissection.options.steps.is_none();
-        dissection.work.iter().filter(move |work| {
-            all || (work.step != NONE && dissection.selected[work.step as usize])
-        })
+        dissection.options.steps.is_none()
+            || (work.step != NONE && dissection.selected[work.step as usize])
     }
 
     /// The work of each device, in order of index; each in order of start.

@@ -6,8 +6,12 @@
 mod attribution;
 mod compare;
 pub mod csv;
+#[cfg(feature = "frames")]
+mod data_frame;
 mod doctor;
 mod document;
+#[cfg(feature = "frames")]
+mod inference;
 mod inspection;
 pub mod json;
 pub mod markdown;
@@ -17,8 +21,12 @@ pub mod text;
 
 pub use attribution::{AttributionView, By, attribution_document, attribution_rows};
 pub use compare::comparison_document;
+#[cfg(feature = "frames")]
+pub use data_frame::{data_frame_document, data_frame_json, data_frame_rows, tables_document};
 pub use doctor::{codes_document, diagnosis_document};
 pub use document::{Align, Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
+#[cfg(feature = "frames")]
+pub use inference::{inferences_document, rules_document};
 pub use inspection::{frame_rows, inspection_document};
 #[cfg(feature = "cli")]
 pub(crate) use name::visible;

@@ -7,6 +7,8 @@ mod corpus;
 mod doctor;
 mod exit;
 mod flags;
+#[cfg(feature = "frames")]
+mod frames;
 mod output;
 mod rewrite;
 mod salvage;

@@ -9,9 +9,13 @@ mod support;
 mod compare;
 mod differential;
 mod doctor;
+#[cfg(feature = "frames")]
+mod frames;
 mod fuzz;
 mod golden;
 mod hostile;
+#[cfg(feature = "frames")]
+mod infer;
 mod inspect_communication;
 mod inspect_copies;
 mod inspect_critical_path;

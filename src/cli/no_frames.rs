@@ -1,0 +1,26 @@
+//! Subcommands that need data frames, in a build without them: they say how to get a build that has.
+
+use std::ffi::OsString;
+
+use super::exit::Exit;
+use crate::error::{Error, ErrorKind, Result};
+
+const ADVICE: &str = "This build of tracekit has no data frames. The default features have them:
+cargo install tracekit";
+
+/// Needs data frames, which this build does not have
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = ADVICE, disable_help_flag = true)]
+pub(super) struct Args {
+    /// Ignored
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    rest: Vec<OsString>,
+}
+
+/// Says what is missing.
+pub(super) fn run(_args: &Args) -> Result<Exit> {
+    Err(Error::new(
+        ErrorKind::Usage,
+        "this build has no data frames: build it with its default features, or --features frames",
+    ))
+}

@@ -1,0 +1,29 @@
+//! Tables as Polars data frames: for queries in SQL, for files that other tools read, and for the rules
+//! of inference.
+//!
+//! ```text
+//! paths ─ read_tables ─→ tables ─┬─ query   SQL to one table
+//!                                ├─ export  Parquet, Arrow IPC, CSV
+//!                                └─ infer   what limits the run
+//! ```
+//! [`TABLES`] says which tables there are, with every column, its type and its meaning. Only tables that
+//! are asked for are made.
+
+mod convert;
+mod events;
+mod export;
+mod files;
+mod line;
+mod name;
+mod query;
+mod schema;
+mod tables;
+mod work;
+
+pub use polars::prelude::DataFrame;
+
+pub use convert::data_frame;
+pub use export::{write_arrow, write_parquet};
+pub use query::{query, tables_in};
+pub use schema::{ColumnSchema, Dtype, TABLES, TableSchema};
+pub use tables::{Tables, read_tables};

@@ -1,0 +1,204 @@
+//! From paths to tables.
+
+use std::collections::BTreeMap;
+
+use polars::prelude::*;
+
+use super::convert::data_frame;
+use super::events::events;
+use super::files::files;
+use super::schema::{self, Dtype, TableSchema};
+use super::work::device_work;
+use crate::attribute::{Attribution, ProgressEvent, RankResult, Request, attribute_and};
+use crate::error::{Error, ErrorKind, Result};
+use crate::inspect::{
+    Frame, Inspected, Seen, Topic, View, attribution_frame, health_frame, subject_of,
+};
+
+/// Tables over all files, by name.
+#[derive(Debug)]
+pub struct Tables {
+    /// The attribution of the same files.
+    pub attribution: Attribution,
+    /// The tables that were asked for.
+    pub frames: BTreeMap<&'static str, DataFrame>,
+}
+
+/// What is taken from one file.
+#[derive(Default)]
+struct Taken {
+    events: Option<DataFrame>,
+    device_work: Option<DataFrame>,
+    topics: Vec<Seen>,
+}
+
+/// Reads every trace under the paths of `request` and makes the tables called `names`; all of them when
+/// it is empty.
+///
+/// # Errors
+/// As [`attribute_paths`](crate::attribute::attribute_paths), and when no table has one of the names.
+pub fn read_tables(
+    request: &Request<'_>,
+    names: &[&str],
+    progress: &(dyn Fn(ProgressEvent) + Sync),
+) -> Result<Tables> {
+    let wanted = wanted(names)?;
+    let is_wanted = |name: &str| wanted.iter().any(|table| table.name == name);
+    let mut topics: Vec<Topic> = wanted
+        .iter()
+        .filter_map(|table| Some(table.topic?.0))
+        .collect();
+    topics.sort_unstable();
+    topics.dedup();
+    let subjects: Vec<_> = topics.iter().map(|topic| subject_of(*topic)).collect();
+    let options = schema::options();
+    let (attribution, taken) = attribute_and(request, progress, |dissection, content| {
+        let view = View::new(dissection, content, &options);
+        let made = |frame: PolarsResult<DataFrame>| frame.map(Some).map_err(|error| failed(&error));
+        let seen: Result<Vec<Seen>> = subjects.iter().map(|subject| subject.look(&view)).collect();
+        Ok(Taken {
+            events: if is_wanted("events") {
+                made(events(view.trace()))?
+            } else {
+                None
+            },
+            device_work: if is_wanted("device_work") {
+                Some(device_work(&view)?)
+            } else {
+                None
+            },
+            topics: seen?,
+        })
+    })?;
+    let mut frames = BTreeMap::new();
+    let mut of_topics: Vec<Vec<Seen>> = subjects.iter().map(|_| Vec::new()).collect();
+    let mut raw: [Vec<Option<DataFrame>>; 2] = Default::default();
+    for taken in taken {
+        raw[0].push(taken.events);
+        raw[1].push(taken.device_work);
+        for (list, seen) in of_topics.iter_mut().zip(taken.topics) {
+            list.push(seen);
+        }
+    }
+    for (name, parts) in ["events", "device_work"].into_iter().zip(raw) {
+        if is_wanted(name)
+            && let Some(whole) = stacked(&attribution, parts).map_err(|error| failed(&error))?
+        {
+            frames.insert(name, whole);
+        }
+    }
+    if is_wanted("files") {
+        let table = files(&attribution).map_err(|error| failed(&error))?;
+        frames.insert("files", table);
+    }
+    let mut made: Vec<Frame> = Vec::new();
+    for ((topic, subject), seen) in topics.iter().zip(&subjects).zip(of_topics) {
+        for frame in subject.tables(Inspected::of(&attribution, seen)) {
+            let name = name_of(*topic, &frame);
+            debug_assert!(name.is_some(), "{} is in no schema", frame.name);
+            made.extend(name.map(|name| Frame { name, ..frame }));
+        }
+    }
+    if is_wanted("attribution") {
+        made.push(attribution_frame(&attribution));
+    }
+    if is_wanted("health") {
+        made.push(health_frame(&attribution));
+    }
+    for frame in made {
+        let name = frame.name;
+        if is_wanted(name) {
+            frames.insert(name, data_frame(frame).map_err(|error| failed(&error))?);
+        }
+    }
+    // What no file had anything for has its columns all the same.
+    for table in wanted {
+        frames.entry(table.name).or_insert_with(|| empty(table));
+    }
+    Ok(Tables {
+        attribution,
+        frames,
+    })
+}
+
+/// What the table is called that `topic` calls by the name of `frame`.
+fn name_of(topic: Topic, frame: &Frame) -> Option<&'static str> {
+    let of_topic = |table: &&TableSchema| table.topic == Some((topic, frame.name));
+    Some(schema::TABLES.iter().find(of_topic)?.name)
+}
+
+/// A table without rows.
+fn empty(table: &TableSchema) -> DataFrame {
+    let fields = table.columns.iter().map(|column| {
+        let dtype = match column.dtype {
+            Dtype::Text => DataType::String,
+            Dtype::Int => DataType::Int64,
+            Dtype::Float => DataType::Float64,
+            Dtype::Bool => DataType::Boolean,
+        };
+        Field::new(PlSmallStr::from_static(column.name), dtype)
+    });
+    DataFrame::empty_with_schema(&fields.collect::<Schema>())
+}
+
+fn wanted(names: &[&str]) -> Result<Vec<&'static TableSchema>> {
+    if names.is_empty() {
+        return Ok(schema::TABLES.iter().collect());
+    }
+    let find = |name: &&str| {
+        schema::TABLES
+            .iter()
+            .find(|table| table.name == *name)
+            .ok_or_else(|| {
+                let known: Vec<&str> = schema::TABLES.iter().map(|table| table.name).collect();
+                let message = format!("no table is called '{name}': {}", known.join(", "));
+                Error::new(ErrorKind::Usage, message)
+            })
+    };
+    names.iter().map(find).collect()
+}
+
+/// The parts of all files under one another, behind columns that say which file a row is from.
+fn stacked(
+    attribution: &Attribution,
+    parts: Vec<Option<DataFrame>>,
+) -> PolarsResult<Option<DataFrame>> {
+    let mut whole: Option<DataFrame> = None;
+    for (rank, part) in attribution.ranks.iter().zip(parts) {
+        let Some(part) = part else { continue };
+        let part = of_file(attribution, rank, part)?;
+        match &mut whole {
+            Some(whole) => drop(whole.vstack_mut_owned(part)?),
+            None => whole = Some(part),
+        }
+    }
+    Ok(whole)
+}
+
+fn of_file(
+    attribution: &Attribution,
+    rank: &RankResult,
+    part: DataFrame,
+) -> PolarsResult<DataFrame> {
+    let rows = part.height();
+    let run = Scalar::from(PlSmallStr::from_str(&attribution.runs[rank.run].name));
+    let mut columns = vec![
+        Column::new_scalar("run".into(), run, rows),
+        match rank.rank {
+            Some(rank) => Column::new_scalar("rank".into(), Scalar::from(rank), rows),
+            None => Column::full_null("rank".into(), rows, &DataType::Int64),
+        },
+        Column::new_scalar(
+            "file".into(),
+            Scalar::from(i64::try_from(rank.input).unwrap_or(i64::MAX)),
+            rows,
+        ),
+    ];
+    columns.extend(part.into_columns());
+    DataFrame::new(rows, columns)
+}
+
+/// What Polars could not do. Its messages are about our tables, never about a file.
+pub(super) fn failed(error: &PolarsError) -> Error {
+    Error::new(ErrorKind::Query, error.to_string().replace('\n', " "))
+}

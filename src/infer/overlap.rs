@@ -1,0 +1,52 @@
+//! Ranges of time in the rows of queries.
+
+use polars::prelude::DataFrame;
+
+use super::case::int_at;
+use crate::attribute::{overlap, union};
+use crate::units::{Ns, Span};
+
+/// The ranges from column `from` to column `to`, by `file`; in order.
+pub(super) fn ranges(rows: &DataFrame, from: &str, to: &str) -> Vec<(i64, Span)> {
+    let mut ranges: Vec<(i64, Span)> = (0..rows.height())
+        .filter_map(|row| {
+            let at = |column| int_at(rows, column, row);
+            let (from, to) = (at(from)?, at(to)?);
+            (from < to).then_some(())?;
+            Some((at("file")?, Span::new(Ns(from), Ns(to))))
+        })
+        .collect();
+    ranges.sort_unstable_by_key(|(file, span)| (*file, span.start, span.end));
+    ranges
+}
+
+/// How long the disjoint `gaps` are under the union of `others`, file by file.
+pub(super) fn common(gaps: &[(i64, Span)], others: &[(i64, Span)]) -> Ns {
+    let mut sum = Ns::ZERO;
+    for gaps in gaps.chunk_by(|one, other| one.0 == other.0) {
+        let of_file = others.iter().filter(|(file, _)| *file == gaps[0].0);
+        let others = union(of_file.map(|(_, span)| *span));
+        // Gaps of several devices overlap, so each starts its own search.
+        for (_, gap) in gaps {
+            let from = others.partition_point(|span| span.end <= gap.start);
+            let under = others[from..]
+                .iter()
+                .take_while(|span| span.start < gap.end);
+            sum += under.map(|span| overlap(*span, *gap)).sum();
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_compared_file_by_file() {
+        let span = |file, start, end| (file, Span::new(Ns(start), Ns(end)));
+        let gaps = [span(0, 0, 10), span(0, 5, 20), span(1, 0, 10)];
+        let others = [span(0, 8, 12), span(0, 11, 15), span(2, 0, 100)];
+        assert_eq!(common(&gaps, &others), Ns(2 + 7));
+    }
+}

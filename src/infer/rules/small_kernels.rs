@@ -1,0 +1,48 @@
+//! Time goes into kernels that are hardly longer than their own overhead.
+
+use super::super::case::{Case, Judgement, percent, share};
+use super::super::inference::{Category, Level};
+use super::Rule;
+use crate::error::Result;
+
+pub(super) const RULE: Rule = Rule {
+    code: "small_kernels",
+    category: Category::Compute,
+    question: "Does time go into many small kernels?",
+    method: "Computing kernels below a length: their share of all kernels and the time of devices that they hold, \
+             as a share of the window.",
+    next_action: "Fuse them (torch.compile, fused layers and optimizers) or give each more to do.",
+    tables: &["attribution", "device_work"],
+    needs_launches: false,
+    judge,
+};
+
+fn judge(case: &mut Case<'_>) -> Result<Judgement> {
+    let Some(window) = case.window()? else {
+        return Ok(Judgement::not_applicable("there is no device work"));
+    };
+    let kernels = case.count(
+        "kernels",
+        "SELECT COUNT(*) FROM device_work WHERE class = 'compute'",
+    )?;
+    if kernels == 0 {
+        return Ok(Judgement::not_applicable("no kernel computes"));
+    }
+    let limit = case.limit_ns("small_ns");
+    let small = format!("FROM device_work WHERE class = 'compute' AND dur_ns < {limit}");
+    let count = case.count("small kernels", &format!("SELECT COUNT(*) {small}"))?;
+    let held = case.ns("time they hold", &format!("SELECT SUM(held_ns) {small}"))?;
+    let (of_kernels, of_window) = (share(count, kernels), share(held, window));
+    let (number, part) = (percent(of_kernels), percent(of_window));
+    let holds = of_window >= case.limit("time_share") && of_kernels >= case.limit("count_share");
+    Ok(Judgement::when(
+        holds,
+        format!("{number} of the kernels are small and hold {part} of the window"),
+        format!("{number} of the kernels are small, but hold only {part} of the window"),
+    )
+    .winning(held, window)
+    .at_most(
+        Level::Medium,
+        "how much of it fusing saves depends on what they compute",
+    ))
+}

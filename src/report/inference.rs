@@ -1,0 +1,206 @@
+//! Inferences as a document: the largest supported effect first.
+
+use super::document::{Block, Column, Document, Note, Row, Section, Table, Value};
+use super::number::{counted, mib, ms, number, percent};
+use crate::infer::{
+    Effect, Evidence, Inference, Inferences, Number, Ratio, RuleText, RunInferences, Verdict,
+};
+use crate::units::Ns;
+
+/// `inferences` as a report. Evidence of hypotheses that are not supported is told when `verbose`.
+pub fn inferences_document(inferences: &Inferences, verbose: bool) -> Document {
+    let several = inferences.runs.len() > 1;
+    let mut sections = Vec::new();
+    for run in &inferences.runs {
+        let title = several.then(|| run.run.clone());
+        let mut blocks = Vec::new();
+        if several {
+            blocks.push(Block::Paragraph(verdict_of(run)));
+        }
+        blocks.push(Block::Notes(ratios(run)));
+        blocks.push(Block::Table(verdicts(run)));
+        sections.push(Section { title, blocks });
+        let told = run
+            .inferences
+            .iter()
+            .filter(|inference| verbose || inference.verdict == Verdict::Supported);
+        sections.extend(told.map(|inference| Section {
+            title: Some(if several {
+                format!("{}: {}", run.run, inference.code)
+            } else {
+                inference.code.clone()
+            }),
+            blocks: vec![Block::Notes(details(inference))],
+        }));
+    }
+    let skipped: Vec<Note> = inferences
+        .skipped
+        .iter()
+        .filter(|input| input.failed || verbose)
+        .map(|input| Note::new("skipped", format!("{}: {}", input.path, input.reason)))
+        .collect();
+    if !skipped.is_empty() {
+        sections.push(Section {
+            title: None,
+            blocks: vec![Block::Notes(skipped)],
+        });
+    }
+    Document {
+        title: "Inferences".to_owned(),
+        lead: match inferences.runs.as_slice() {
+            [run] => verdict_of(run),
+            runs => counted(runs.len() as u64, "run"),
+        },
+        sections,
+    }
+}
+
+/// The answer in one sentence.
+fn verdict_of(run: &RunInferences) -> String {
+    let mut supported = run
+        .inferences
+        .iter()
+        .filter(|inference| inference.verdict == Verdict::Supported);
+    match supported.next() {
+        None => match run.ratios.idle_ratio {
+            Ratio::Of(idle) => format!(
+                "nothing that is tested for limits this run; devices are idle {} % of the window",
+                percent(idle)
+            ),
+            Ratio::NotApplicable => "nothing that is tested for limits this run".to_owned(),
+        },
+        Some(first) => {
+            let effect = first.effect.map_or_else(String::new, |effect| {
+                format!(" (at most {} ms could be won)", ms(effect.ns))
+            });
+            let more = match supported.count() {
+                0 => String::new(),
+                others => format!("; {} more", counted(others as u64, "finding")),
+            };
+            format!("{}: {}{effect}{more}", first.code, first.summary)
+        }
+    }
+}
+
+fn ratios(run: &RunInferences) -> Vec<Note> {
+    let ratios = run.ratios;
+    [
+        ("compute", ratios.compute_ratio),
+        ("communication", ratios.communication_ratio),
+        ("memory", ratios.memory_ratio),
+        ("idle", ratios.idle_ratio),
+    ]
+    .into_iter()
+    .map(|(name, ratio)| {
+        Note::new(
+            name,
+            match ratio {
+                Ratio::Of(ratio) => format!("{} % of the window", percent(ratio)),
+                Ratio::NotApplicable => "not applicable".to_owned(),
+            },
+        )
+    })
+    .collect()
+}
+
+fn verdicts(run: &RunInferences) -> Table {
+    let rows = run.inferences.iter().map(|inference| {
+        let confidence = inference.confidence.as_ref();
+        Row::new(vec![
+            Value::text(inference.code.as_str()),
+            Value::text(inference.verdict.as_str()),
+            inference
+                .effect
+                .map_or(Value::NotApplicable, |effect| Value::Ns(effect.ns)),
+            inference
+                .effect
+                .map_or(Value::NotApplicable, |effect: Effect| {
+                    Value::Percent(effect.share)
+                }),
+            confidence.map_or(Value::NotApplicable, |found| {
+                Value::text(found.level.as_str())
+            }),
+        ])
+    });
+    Table {
+        caption: "What was tested".to_owned(),
+        keys: 1,
+        columns: vec![
+            Column::text("rule"),
+            Column::text("verdict"),
+            Column::ms("effect"),
+            Column::percent("share"),
+            Column::text("confidence"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn details(inference: &Inference) -> Vec<Note> {
+    let mut notes = vec![Note::new("finding", inference.summary.clone())];
+    notes.extend(
+        inference
+            .evidence
+            .iter()
+            .map(|evidence| Note::new("evidence", spelled(evidence))),
+    );
+    notes.extend(inference.events.iter().map(|event| {
+        let text = format!("{} #{} of {}", event.name, event.event, event.path);
+        Note::new("event", text)
+    }));
+    if let Some(confidence) = &inference.confidence {
+        let text = format!("{}: {}", confidence.level.as_str(), confidence.reason);
+        notes.push(Note::new("confidence", text));
+    }
+    notes.push(Note::new("next", inference.next_action.clone()));
+    notes
+}
+
+fn spelled(evidence: &Evidence) -> String {
+    let value = match (evidence.value, evidence.unit) {
+        (None, _) => "not measured".to_owned(),
+        (Some(Number::Int(time)), "ns") => format!("{} ms", ms(Ns(time))),
+        (Some(Number::Int(bytes)), "bytes") => format!("{} MiB", mib(bytes)),
+        (Some(Number::Float(ratio)), "ratio") => number(ratio),
+        (Some(Number::Int(count)), _) => count.to_string(),
+        (Some(Number::Float(value)), _) => number(value),
+    };
+    format!("{}: {value}", evidence.name)
+}
+
+/// What rules ask and how.
+pub fn rules_document(rules: &[RuleText]) -> Document {
+    let (title, lead, notes) = match rules {
+        [only] => (
+            format!("Rule {}", only.code),
+            format!(
+                "{} ({}): {}",
+                only.code,
+                only.category.as_str(),
+                only.question
+            ),
+            vec![
+                Note::new("tested by", only.method),
+                Note::new("what to do", only.next_action),
+            ],
+        ),
+        all => (
+            "Rules".to_owned(),
+            format!(
+                "{}; --explain CODE tells more about one",
+                counted(all.len() as u64, "rule")
+            ),
+            all.iter()
+                .map(|rule| Note::new(rule.code, rule.question))
+                .collect(),
+        ),
+    };
+    Document {
+        title,
+        lead,
+        sections: vec![Section {
+            title: None,
+            blocks: vec![Block::Notes(notes)],
+        }],
+    }
+}
