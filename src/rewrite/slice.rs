@@ -136,7 +136,8 @@ pub struct Sliced {
 ///
 /// Every byte of what is kept stays, but for the lengths of device events that the attribution of
 /// the whole clips to the next start on their stream (as [`repair`](super::repair()) with `clip`
-/// writes them). An overlap that is too small to be clipped in the whole may be clipped in a part.
+/// writes them). An overlap that is too small to be clipped in the whole may be clipped in a part, and
+/// recompute that only forward operators outside of the part confirm is weak evidence in it.
 ///
 /// # Errors
 /// When the trace cannot be read, nothing of it is in the part, or writing fails. Only the last
