@@ -41,6 +41,16 @@ pub enum ErrorKind {
     Query,
     /// Options contradict each other or the input (for example an expected run is missing).
     Usage,
+    /// A record breaks a rule: a wrong value, identity, schema or hash.
+    Invalid,
+    /// A record lacks a field that has no default.
+    MissingKey,
+    /// An artefact or folder that a record names is not there.
+    NotFound,
+    /// A record is there already and is not overwritten.
+    Exists,
+    /// What must have been done before was not, or what is there contradicts it.
+    State,
 }
 
 impl Error {

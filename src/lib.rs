@@ -11,8 +11,10 @@ pub mod cli;
 pub mod compare;
 pub mod doctor;
 mod error;
+pub mod evidence;
 #[cfg(feature = "frames")]
 pub mod frame;
+pub mod gate;
 mod health;
 #[cfg(feature = "frames")]
 pub mod infer;

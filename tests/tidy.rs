@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layers, from the bottom up: a file may use only its own layer and those before it.
-const LAYERS: [&[&str]; 11] = [
+const LAYERS: [&[&str]; 13] = [
     &["units", "error", "health", "stats"],
     &["model"],
     &["ingest"],
@@ -14,7 +14,9 @@ const LAYERS: [&[&str]; 11] = [
     &["compare"],
     &["frame"],
     &["infer"],
+    &["gate"],
     &["doctor", "rewrite"],
+    &["evidence"],
     &["report"],
     &["cli"],
 ];

@@ -10,6 +10,10 @@ pub enum Exit {
     /// 1: done, but `--strict` was given and events or files are missing from the numbers, or
     /// `--fail-on` and that is the verdict.
     Strict,
+    /// 1: a gate rejects.
+    Rejected,
+    /// 3: a gate says `tune`.
+    Tune,
     /// 2: wrong usage, failed input or output, or a malformed input; there is no result.
     Failure,
     /// 4: done, but some files of a folder could not be read.
@@ -21,8 +25,9 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::Strict => 1,
+            Self::Strict | Self::Rejected => 1,
             Self::Failure => 2,
+            Self::Tune => 3,
             Self::SomeInputsFailed => 4,
         }
     }

@@ -10,6 +10,7 @@ mod doctor;
 mod exit;
 #[cfg(feature = "frames")]
 mod export;
+mod gate;
 #[cfg(feature = "frames")]
 mod infer;
 mod inspect;
@@ -36,8 +37,9 @@ pub use exit::Exit;
 const AFTER_HELP: &str = "\
 Exit codes:
   0  done
-  1  with --strict: events or files are missing from the numbers
+  1  with --strict: events or files are missing from the numbers; gate: reject
   2  wrong usage, or an input that cannot be read; nothing is printed
+  3  gate: tune
   4  done, but some files of a folder could not be read";
 
 /// Tells where GPU training time goes, from PyTorch profiler traces.
@@ -67,6 +69,7 @@ enum Command {
     #[cfg(not(feature = "frames"))]
     Export(no_frames::Args),
     Doctor(doctor::Args),
+    Gate(gate::Args),
     Repair(repair::Args),
     Slice(slice::Args),
     Redact(redact::Args),
@@ -91,6 +94,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         #[cfg(not(feature = "frames"))]
         Command::Infer(args) | Command::Query(args) | Command::Export(args) => no_frames::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Gate(args) => gate::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Slice(args) => slice::run(args),
         Command::Redact(args) => redact::run(args),

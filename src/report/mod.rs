@@ -10,6 +10,7 @@ pub mod csv;
 mod data_frame;
 mod doctor;
 mod document;
+mod gate;
 #[cfg(feature = "frames")]
 mod inference;
 mod inspection;
@@ -25,6 +26,7 @@ pub use compare::comparison_document;
 pub use data_frame::{data_frame_document, data_frame_json, data_frame_rows, tables_document};
 pub use doctor::{codes_document, diagnosis_document};
 pub use document::{Align, Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
+pub use gate::{explanations_document, verdict_document, verdict_github, verdict_junit};
 #[cfg(feature = "frames")]
 pub use inference::{inferences_document, rules_document};
 pub use inspection::{frame_rows, inspection_document};
