@@ -24,6 +24,15 @@ const EXAMPLES: &str = "\
 Examples:
   tracekit inspect trace.pt.trace.json.gz
       What is in this trace?
+  tracekit inspect idle runs/baseline --by step
+      Why the devices idle in each step, and the longest gaps
+  tracekit inspect operators trace.json --by phase --top 50
+      Operators in each phase of training, with the device work they launch
+  tracekit inspect ranks job/
+      Which rank the others wait for
+  tracekit inspect kernels trace.json --format csv > kernels.csv
+  tracekit inspect idle trace.json --format json | jq '.frames[] | .name'
+      The tables that --table can choose from
 
 Exit codes:
   0  done
@@ -48,7 +57,7 @@ pub(super) struct Args {
     #[command(flatten)]
     reading: ReadingArgs,
 
-    /// Group rows by this, too; may be repeated. Which topics know which is in the README
+    /// Group rows by this, too; may be repeated
     #[arg(long, value_name = "WHAT", help_heading = "Report")]
     by: Vec<Grouping>,
 
@@ -80,6 +89,7 @@ pub(super) struct Args {
     /// Which of those annotations, from 0 in order of time [default: all]
     #[arg(long, value_name = "N", requires = "range", help_heading = "Report")]
     instance: Option<usize>,
+
     /// Peak rates of devices, in TOML; they come before those that are known
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     devices: Option<PathBuf>,

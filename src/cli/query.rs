@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::reading::ReadingArgs;
 use super::threads;
 use crate::error::{Error, ErrorKind, Result};
-use crate::frame::{DataFrame, TABLES, query, read_tables, tables_in};
+use crate::frame::{DataFrame, TABLES, query, read_tables, tables_in, unanswerable};
 use crate::report::{self, data_frame_document, data_frame_json, data_frame_rows, tables_document};
 
 const EXAMPLES: &str = "\
@@ -111,12 +111,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     target.check_inputs(paths)?;
     let names = tables_in(sql);
     if names.is_empty() {
-        let known: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
-        let message = format!(
-            "the query names no table; there are {} (--tables tells more)",
-            known.join(", ")
-        );
-        return Err(Error::new(ErrorKind::Query, message));
+        return Err(unanswerable(sql));
     }
     threads::start(args.input.threads)?;
     let options = args.reading.options();

@@ -24,6 +24,6 @@ pub use polars::prelude::DataFrame;
 
 pub use convert::data_frame;
 pub use export::{write_arrow, write_parquet};
-pub use query::{query, tables_in};
+pub use query::{query, tables_in, unanswerable};
 pub use schema::{ColumnSchema, Dtype, TABLES, TableSchema};
 pub use tables::{Tables, read_tables};

@@ -25,18 +25,29 @@ pub fn tables_in(sql: &str) -> Vec<&'static str> {
     found
 }
 
+/// Why `sql`, in which no table is named, cannot be answered.
+pub fn unanswerable(sql: &str) -> Error {
+    if let Err(error) = only_reads(sql) {
+        return error;
+    }
+    let known: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    let reason = match SQLContext::new().execute(sql) {
+        Err(error) => failed(&error).to_string(),
+        Ok(_) => "the query names no table".to_owned(),
+    };
+    let message = format!(
+        "{reason}; there are {} (--tables tells more)",
+        known.join(", ")
+    );
+    Error::new(ErrorKind::Query, message)
+}
+
 /// The result of `sql` over `tables`.
 ///
 /// # Errors
 /// When the SQL cannot be understood or names what is not there.
 pub fn query(tables: &Tables, sql: &str) -> Result<DataFrame> {
-    let word = sql.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '(');
-    let word = word.split(|letter: char| !letter.is_alphabetic()).next();
-    let word = word.unwrap_or("").to_ascii_uppercase();
-    if ["DELETE", "DROP", "TRUNCATE", "CREATE", "INSERT", "UPDATE"].contains(&word.as_str()) {
-        let message = format!("tables can be read only, so there is nothing to {word}");
-        return Err(Error::new(ErrorKind::Query, message));
-    }
+    only_reads(sql)?;
     let mut context = SQLContext::new();
     for (name, frame) in &tables.frames {
         context.register(name, frame.clone().lazy());
@@ -45,4 +56,17 @@ pub fn query(tables: &Tables, sql: &str) -> Result<DataFrame> {
         .execute(sql)
         .and_then(LazyFrame::collect)
         .map_err(|error| failed(&error))
+}
+
+/// # Errors
+/// When `sql` would change a table.
+fn only_reads(sql: &str) -> Result<()> {
+    let word = sql.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '(');
+    let word = word.split(|letter: char| !letter.is_alphabetic()).next();
+    let word = word.unwrap_or("").to_ascii_uppercase();
+    if ["DELETE", "DROP", "TRUNCATE", "CREATE", "INSERT", "UPDATE"].contains(&word.as_str()) {
+        let message = format!("tables can be read only, so there is nothing to {word}");
+        return Err(Error::new(ErrorKind::Query, message));
+    }
+    Ok(())
 }

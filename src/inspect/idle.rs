@@ -6,8 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use super::communication::union_len;
 use super::frame::{Frame, Unit};
 use super::gap::{Cause, Communication, Gap, Gaps};
+use super::hta::Type;
 use super::hta_event::{HtaEvent, HtaEvents, rounded};
 use super::lane::{Stream, streams};
 use super::occupation::occupations;
@@ -26,7 +28,7 @@ impl Subject for Idle {
 
     fn look(&self, view: &View<'_>) -> Result<Self::Seen> {
         if view.options.definition == Definition::Hta {
-            return Ok(vec![as_hta(view)?]);
+            return as_hta(view);
         }
         let seen = Seen::new(view);
         Ok(vec![seen.causes(), seen.gaps(view), seen.windows()])
@@ -253,12 +255,57 @@ fn steps_of(work: &[&Work], steps: &[(u32, Span)]) -> Vec<(u32, Span)> {
         .collect()
 }
 
+/// HTA's breakdowns of idle time.
+fn as_hta(view: &View<'_>) -> Result<Vec<Frame>> {
+    let events = HtaEvents::new(view)?;
+    Ok(vec![
+        idle_time_breakdown(view, &events),
+        temporal_breakdown(view, &events),
+    ])
+}
+
+/// HTA's `get_temporal_breakdown`: all streams of all devices together.
+fn temporal_breakdown(view: &View<'_>, events: &HtaEvents) -> Frame {
+    let span = |event: &HtaEvent| Span::new(event.start, event.end());
+    let device = &events.device;
+    let start = device.iter().map(|event| event.start).min();
+    let end = device.iter().map(HtaEvent::end).max();
+    let rows: Vec<[Ns; 4]> = start
+        .zip(end)
+        .map(|(start, end)| {
+            let computes = |event: &&HtaEvent| {
+                Type::of(view.trace().strings.get(event.name)) == Type::Computation
+            };
+            let (_, busy) = union_len(device.iter().map(span));
+            let (_, compute) = union_len(device.iter().filter(computes).map(span));
+            let kernel = end - start;
+            [kernel, kernel - busy, compute, busy - compute]
+        })
+        .into_iter()
+        .collect();
+    let percent = |row: &[Ns; 4], part: usize| Some(rounded(row[part].ratio(row[0])? * 100.0));
+    Frame::new(
+        "temporal_breakdown",
+        "What HTA's get_temporal_breakdown says.",
+    )
+    .ns("kernel_time_ns", &rows, |row| Some(row[0]))
+    .ns("idle_time_ns", &rows, |row| Some(row[1]))
+    .ns("compute_time_ns", &rows, |row| Some(row[2]))
+    .ns("non_compute_time_ns", &rows, |row| Some(row[3]))
+    .float("idle_time_pctg", Unit::Number, &rows, |row| percent(row, 1))
+    .float("compute_time_pctg", Unit::Number, &rows, |row| {
+        percent(row, 2)
+    })
+    .float("non_compute_time_pctg", Unit::Number, &rows, |row| {
+        percent(row, 3)
+    })
+}
+
 /// HTA's `get_idle_time_breakdown`.
-fn as_hta(view: &View<'_>) -> Result<Frame> {
+fn idle_time_breakdown(view: &View<'_>, events: &HtaEvents) -> Frame {
     const NAMES: [&str; 3] = ["host_wait", "kernel_wait", "other"];
 
     let threshold = view.options.idle_threshold;
-    let events = HtaEvents::new(view)?;
     let kernels: Vec<&HtaEvent> = events.device.iter().filter(|it| it.is_kernel()).collect();
     let mut rows: Vec<(i64, usize, Ns, Ns)> = Vec::new();
     for stream in kernels.chunk_by(|a, b| a.stream == b.stream) {
@@ -279,7 +326,7 @@ fn as_hta(view: &View<'_>) -> Result<Frame> {
             rows.extend(idle.map(|idle| (number, cause, idle, total)));
         }
     }
-    Ok(Frame::new(
+    Frame::new(
         "idle_time_breakdown",
         "What HTA's get_idle_time_breakdown says.",
     )
@@ -288,7 +335,7 @@ fn as_hta(view: &View<'_>) -> Result<Frame> {
     .ns("idle_time_ns", &rows, |row| Some(row.2))
     .float("idle_time_ratio", Unit::Ratio, &rows, |row| {
         Some(rounded(row.2.ratio(row.3)?))
-    }))
+    })
 }
 
 #[cfg(test)]

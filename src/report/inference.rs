@@ -67,7 +67,9 @@ fn verdict_of(run: &RunInferences) -> String {
                 "nothing that is tested for limits this run; devices are idle {} % of the window",
                 percent(idle)
             ),
-            Ratio::NotApplicable => "nothing that is tested for limits this run".to_owned(),
+            Ratio::NotApplicable => {
+                "no device work, which most rules are about; the others find nothing that limits this run".to_owned()
+            }
         },
         Some(first) => {
             let effect = first.effect.map_or_else(String::new, |effect| {

@@ -58,7 +58,10 @@ fn what_cannot_be_answered_is_one_line() {
     let path = golden("two-ranks");
     for (sql, reason) in [
         ("SELECT nothing FROM device_work", "nothing"),
-        ("SELECT 1 FROM nowhere", "names no table"),
+        ("SELECT 1 FROM nowhere", "'nowhere' was not found"),
+        ("SELEC 1", "SELEC"),
+        ("SELECT 1", "names no table"),
+        ("DROP TABLE nowhere", "read only"),
         ("SELECT 1 FROM events JOIN nowhere USING (event)", "nowhere"),
         ("SELECT SUM(dur_ns FROM device_work", ""),
         ("DELETE FROM events", "read only"),

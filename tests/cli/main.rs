@@ -9,6 +9,7 @@ mod exit;
 mod flags;
 #[cfg(feature = "frames")]
 mod frames;
+mod inspect;
 mod output;
 mod rewrite;
 mod salvage;

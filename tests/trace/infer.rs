@@ -398,7 +398,14 @@ fn recompute_overhead() {
     check_verdict(code, Verdict::Supported, &golden("checkpoint-reentrant"));
     check_verdict(code, Verdict::Refuted, &golden("two-steps"));
     check(code, Verdict::InsufficientEvidence, &[busy()]);
-    check(code, Verdict::NotApplicable, &[host_only()]);
+    // Without device work the operators of the host tell, when there are any.
+    let samples = package("fixtures/traces");
+    let of_run = |run: &str| of_paths(&[samples.join(run)], &Thresholds::default());
+    check_verdict(code, Verdict::Supported, &of_run("checkpoint"));
+    check_verdict(code, Verdict::Refuted, &of_run("baseline"));
+    check(code, Verdict::InsufficientEvidence, &[host_only()]);
+    let empty = Sketch::new(|_, _| ());
+    check(code, Verdict::NotApplicable, &[empty]);
 }
 
 #[test]

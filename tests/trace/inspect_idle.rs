@@ -169,3 +169,37 @@ fn hta_has_the_same_idle_time_breakdown() {
     }
     println!("{compared} breakdowns compared");
 }
+
+#[test]
+fn hta_has_the_same_temporal_breakdown() {
+    let options = InspectOptions {
+        definition: Definition::Hta,
+        ..InspectOptions::default()
+    };
+    let mut compared = 0;
+    for (name, oracle, paths) in oracles_of_hta("temporal_breakdown") {
+        let want: Vec<Value> = oracle["value"].as_array().unwrap().clone();
+        assert_eq!(want.len(), paths.len(), "{name}");
+        for (path, want) in paths.iter().zip(want) {
+            let seen = rows(&frames(path, Topic::Idle, &options), "temporal_breakdown");
+            let [got] = seen.as_slice() else {
+                panic!("{name}: {} rows", seen.len());
+            };
+            for part in [
+                "kernel_time",
+                "idle_time",
+                "compute_time",
+                "non_compute_time",
+            ] {
+                let us = int(got, &format!("{part}_ns")) as f64 / 1000.0;
+                assert_eq!(json!(us), want[format!("{part}(us)")], "{name}: {part}");
+            }
+            for part in ["idle_time", "compute_time", "non_compute_time"] {
+                let percent = format!("{part}_pctg");
+                assert_eq!(got[&percent], want[&percent], "{name}: {percent}");
+            }
+            compared += 1;
+        }
+    }
+    println!("{compared} temporal breakdowns compared");
+}
