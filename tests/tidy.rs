@@ -189,6 +189,7 @@ fn every_flag_is_in_the_readme() {
         &["attribute", "--help"],
         &["doctor", "--help"],
         &["compare", "--help"],
+        &["report", "--help"],
         &["repair", "--help"],
         &["slice", "--help"],
         &["redact", "--help"],

@@ -64,10 +64,10 @@ impl TableBuilder {
 
 /// A stretch of time during which one class of one bucket holds the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stretch {
-    span: Span,
-    class: DeviceClass,
-    bucket: Bucket,
+pub(crate) struct Stretch {
+    pub(crate) span: Span,
+    pub(crate) class: DeviceClass,
+    pub(crate) bucket: Bucket,
 }
 
 /// What a device did, ready to be cut into windows.
@@ -106,6 +106,11 @@ impl Activity {
             stretches: sweep.stretches,
             communication,
         }
+    }
+
+    /// Who holds the device when, in order of time; it idles in between.
+    pub(crate) fn stretches(&self) -> &[Stretch] {
+        &self.stretches
     }
 
     /// The timeline of one window; `base` is added to its absolute times.

@@ -58,7 +58,7 @@ pub use result::{
 pub use table::{Bucket, Cell, OtherKind, Table, Timeline};
 
 pub(crate) use anchor::{Anchors, NOWHERE};
-pub(crate) use device::Activity;
+pub(crate) use device::{Activity, Stretch};
 pub(crate) use dissection::Dissection;
 pub(crate) use host::{HostThread, Moment, NONE, Op, span_of};
 pub(crate) use interval::{Piece, innermost, overlap, piece_at, union};

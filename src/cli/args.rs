@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+
+use crate::error::{Error, ErrorKind, Result};
 
 /// What to read, and with how much of the machine.
 #[derive(Debug, Args)]
@@ -93,7 +96,35 @@ pub(super) enum Format {
     Csv,
     /// The report as Markdown
     Markdown,
+    /// The report as one page for browsers
+    Html,
+    /// The picture that shows the most
+    Svg,
+    /// The verdict and findings as annotations of GitHub Actions
+    Github,
 }
+
+impl Format {
+    /// Takes only these formats on the command line.
+    pub(super) fn only(formats: &[Self]) -> impl TypedValueParser<Value = Self> + use<> {
+        let names = formats.iter().filter_map(ValueEnum::to_possible_value);
+        PossibleValuesParser::new(names)
+            .map(|name| Self::from_str(&name, true).expect("a name of a format"))
+    }
+
+    /// The refusal of a format that a command does not have.
+    pub(super) fn refused<T>(self) -> Result<T> {
+        let name = self.to_possible_value();
+        let name = name
+            .as_ref()
+            .map_or("this format", |value| value.get_name());
+        let message = format!("there is no {name} of this");
+        Err(Error::new(ErrorKind::Usage, message))
+    }
+}
+
+/// What every subcommand with tables can write.
+pub(super) const TABLES: [Format; 4] = [Format::Text, Format::Json, Format::Csv, Format::Markdown];
 
 /// When to do something for terminals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -11,7 +11,9 @@ use super::threads;
 use crate::attribute::{Attribution, attribute_paths};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::Severity;
-use crate::report::{self, AttributionView, By, attribution_document, attribution_rows};
+use crate::report::{
+    self, AttributionView, By, attribution_document, attribution_picture, attribution_rows,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,6 +27,8 @@ Examples:
       Names of your own for phases and communication kernels.
   tracekit attribute trace/ --format json -o result.json
       Everything, for programs.
+  tracekit attribute trace/ --format svg -o phases.svg
+      Bars of phases, step by step.
 
 Exit codes:
   0  done
@@ -32,12 +36,22 @@ Exit codes:
   2  wrong usage, or an input that cannot be read; nothing is printed
   4  done, but some files of a folder could not be read";
 
+const FORMATS: [Format; 6] = [
+    Format::Text,
+    Format::Json,
+    Format::Csv,
+    Format::Markdown,
+    Format::Svg,
+    Format::Github,
+];
+
 /// Time by phase (forward, backward, recompute, optimizer), step, device and rank
 ///
 /// Links device work to the host code that launched it, and so to a training phase. Buckets add up
 /// to the total exactly; what belongs to no phase is shown as such.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES, after_help = "--help shows examples and exit codes.")]
+#[command(mut_arg("format", |format| format.value_parser(Format::only(&FORMATS))))]
 pub(super) struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -120,6 +134,14 @@ fn rendered(args: &Args, target: &Target, attribution: &Attribution) -> Result<S
         }
         Format::Markdown => report::markdown::render(&document()),
         Format::Csv => report::csv::render(&attribution_rows(attribution)),
+        Format::Svg => report::svg::render(&attribution_picture(attribution)),
+        Format::Github => {
+            let document = document();
+            let level = report::github::Level::Notice;
+            let health = &attribution.health;
+            report::github::render(&document.title, &document.lead, level, health)
+        }
+        Format::Html => return args.output.format.refused(),
         Format::Json => report::json::render(attribution)
             .map_err(|error| Error::new(ErrorKind::Io, format!("no JSON for this: {error}")))?,
     })
@@ -128,7 +150,10 @@ fn rendered(args: &Args, target: &Target, attribution: &Attribution) -> Result<S
 /// Tells of files that are not in the result, where it does not tell so itself.
 fn ended(args: &Args, attribution: &Attribution) -> Exit {
     let failed = || attribution.skipped.iter().filter(|input| input.failed);
-    let tells_itself = matches!(args.output.format, Format::Text | Format::Markdown);
+    let tells_itself = matches!(
+        args.output.format,
+        Format::Text | Format::Markdown | Format::Github
+    );
     if !tells_itself && !args.output.quiet {
         for input in failed() {
             say(&format!("skipped {}: {}", input.path, input.reason));

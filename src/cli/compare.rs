@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::args::{Format, InputArgs, OutputArgs};
+use super::args::{Format, InputArgs, OutputArgs, TABLES};
 use super::exit::Exit;
 use super::output::{Target, say};
 use super::progress::Progress;
@@ -39,6 +39,7 @@ Exit codes:
 /// than --alpha, and it is as large as --min-effect.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES, after_help = "--help shows examples and exit codes.")]
+#[command(mut_arg("format", |format| format.value_parser(Format::only(&TABLES))))]
 #[command(override_usage = "tracekit compare [OPTIONS] <BASE> <CAND>\n       \
     tracekit compare [OPTIONS] --base <PATH>... --cand <PATH>...")]
 #[command(mut_arg("paths", |paths| paths
@@ -168,6 +169,7 @@ fn rendered(args: &Args, target: &Target, comparison: &Comparison) -> Result<Str
             report::text::render(&document(), report::text::TextOptions { width, styled })
         }
         Format::Markdown => report::markdown::render(&document()),
+        Format::Html | Format::Svg | Format::Github => return args.output.format.refused(),
         Format::Csv => report::csv::render(&frame_rows(chosen(args, comparison)?)),
         Format::Json => report::json::render(comparison)
             .map_err(|error| Error::new(ErrorKind::Io, format!("no JSON for this: {error}")))?,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use regex::Regex;
 
-use super::args::{Format, InputArgs, OutputArgs};
+use super::args::{Format, InputArgs, OutputArgs, TABLES};
 use super::exit::Exit;
 use super::output::{Target, say};
 use super::progress::Progress;
@@ -45,6 +45,7 @@ Exit codes:
 /// Without a TOPIC it tells what is in each trace. A folder that is called like a topic is ./TOPIC.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES, after_help = "--help shows examples and exit codes.")]
+#[command(mut_arg("format", |format| format.value_parser(Format::only(&TABLES))))]
 #[command(override_usage = "tracekit inspect [OPTIONS] [TOPIC] <PATH>...")]
 #[command(mut_arg("paths", |paths| paths.help(topics())))]
 pub(super) struct Args {
@@ -221,6 +222,7 @@ fn rendered(args: &Args, target: &Target, inspection: &Inspection) -> Result<Str
             report::text::render(&document(), report::text::TextOptions { width, styled })
         }
         Format::Markdown => report::markdown::render(&document()),
+        Format::Html | Format::Svg | Format::Github => return args.output.format.refused(),
         Format::Csv => report::csv::render(&frame_rows(chosen(args, inspection)?)),
         Format::Json => report::json::render(inspection)
             .map_err(|error| Error::new(ErrorKind::Io, format!("no JSON for this: {error}")))?,

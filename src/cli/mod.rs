@@ -23,6 +23,7 @@ mod query;
 mod reading;
 mod redact;
 mod repair;
+mod report;
 mod rewrite;
 mod slice;
 mod threads;
@@ -70,6 +71,7 @@ enum Command {
     Export(no_frames::Args),
     Doctor(doctor::Args),
     Gate(gate::Args),
+    Report(report::Args),
     Repair(repair::Args),
     Slice(slice::Args),
     Redact(redact::Args),
@@ -95,6 +97,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Infer(args) | Command::Query(args) | Command::Export(args) => no_frames::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Gate(args) => gate::run(args),
+        Command::Report(args) => report::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Slice(args) => slice::run(args),
         Command::Redact(args) => redact::run(args),

@@ -2,6 +2,7 @@
 //!
 //! Renderers lay a [`Document`] out and spell its values; they compute nothing.
 
+use super::chart::Chart;
 use crate::units::Ns;
 
 /// A whole report.
@@ -33,6 +34,8 @@ pub enum Block {
     Table(Table),
     /// Labelled facts, one a line.
     Notes(Vec<Note>),
+    /// A picture. Formats that have no pictures leave it out: a table beside it has its numbers.
+    Chart(Chart),
 }
 
 /// One labelled fact.

@@ -51,6 +51,18 @@ pub(super) fn section(frame: &Frame, verbose: bool) -> Section {
     } else {
         frame.len().min(SHOWN_ROWS)
     };
+    let table = table(frame, shown);
+    let mut blocks = vec![Block::Table(table)];
+    if shown < frame.len() {
+        let more = count((frame.len() - shown) as u64);
+        let text = format!("… and {more} more rows: -v, JSON and CSV have all.");
+        blocks.push(Block::Paragraph(text));
+    }
+    Section { title, blocks }
+}
+
+/// The first `shown` rows of `frame`, which must not be empty, without columns that say nothing.
+pub(super) fn table(frame: &Frame, shown: usize) -> Table {
     let columns: Vec<&Series> = frame
         .columns
         .iter()
@@ -66,13 +78,7 @@ pub(super) fn section(frame: &Frame, verbose: bool) -> Section {
         let cells = columns.iter().map(|column| value(column, row));
         table.rows.push(Row::new(cells.collect()));
     }
-    let mut blocks = vec![Block::Table(table)];
-    if shown < frame.len() {
-        let more = count((frame.len() - shown) as u64);
-        let text = format!("… and {more} more rows: -v, JSON and CSV have all.");
-        blocks.push(Block::Paragraph(text));
-    }
-    Section { title, blocks }
+    table
 }
 
 /// True for a column that says nothing: null everywhere, or the one file that all rows are from.

@@ -23,6 +23,9 @@ pub fn render(document: &Document) -> String {
             let _ = writeln!(out, "\n## {}", escaped(title));
         }
         for block in &section.blocks {
+            if matches!(block, Block::Chart(_)) {
+                continue;
+            }
             out.push('\n');
             match block {
                 Block::Paragraph(text) => {
@@ -35,6 +38,7 @@ pub fn render(document: &Document) -> String {
                         let _ = writeln!(out, "- **{}**: {text}", escaped(note.label));
                     }
                 }
+                Block::Chart(_) => {}
             }
         }
     }

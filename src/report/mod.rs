@@ -4,6 +4,8 @@
 //! names from traces safe to show, and compute nothing.
 
 mod attribution;
+mod chart;
+mod colour;
 mod compare;
 pub mod csv;
 #[cfg(feature = "frames")]
@@ -11,6 +13,8 @@ mod data_frame;
 mod doctor;
 mod document;
 mod gate;
+pub mod github;
+pub mod html;
 #[cfg(feature = "frames")]
 mod inference;
 mod inspection;
@@ -18,9 +22,16 @@ pub mod json;
 pub mod markdown;
 mod name;
 mod number;
+mod overview;
+mod serialised;
+pub mod svg;
 pub mod text;
 
 pub use attribution::{AttributionView, By, attribution_document, attribution_rows};
+pub use chart::{
+    Bar, Bars, Change, Changes, Chart, Heat, HeatCell, LevelLine, Levels, Paint, Part, Picture,
+    Timeline, TimelineBin, TimelineLane,
+};
 pub use compare::comparison_document;
 #[cfg(feature = "frames")]
 pub use data_frame::{data_frame_document, data_frame_json, data_frame_rows, tables_document};
@@ -32,3 +43,7 @@ pub use inference::{inferences_document, rules_document};
 pub use inspection::{frame_rows, inspection_document};
 #[cfg(feature = "cli")]
 pub(crate) use name::visible;
+pub use overview::{
+    OverviewParts, attribution_picture, brief_document, overview_document, phase_bars,
+};
+pub use serialised::REPORT_SCHEMA;

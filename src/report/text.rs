@@ -48,6 +48,7 @@ pub fn render(document: &Document, options: TextOptions) -> String {
                     page.gap();
                 }
                 Block::Notes(notes) => page.notes(notes),
+                Block::Chart(_) => {}
             }
         }
     }

@@ -11,6 +11,7 @@ mod flags;
 mod frames;
 mod inspect;
 mod output;
+mod report;
 mod rewrite;
 mod salvage;
 #[path = "../support/snapshot.rs"]

@@ -32,6 +32,7 @@ mod phases;
 mod recompute;
 mod redact;
 mod replicate;
+mod report;
 mod rewrite;
 mod samples;
 mod timeline;

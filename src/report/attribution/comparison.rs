@@ -10,7 +10,7 @@ use crate::units::Ns;
 const LONGEST_NAME: usize = 24;
 
 /// The comparison of all runs with the first.
-pub(super) fn blocks(attribution: &Attribution) -> Vec<Block> {
+pub(in super::super) fn blocks(attribution: &Attribution) -> Vec<Block> {
     let Some(measure) = Measure::of(attribution) else {
         return Vec::new();
     };

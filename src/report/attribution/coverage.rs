@@ -6,7 +6,11 @@ use crate::health::HealthCode;
 use crate::units::Ns;
 
 /// How device events of `runs`, with `totals` together, were linked to their launches.
-pub(super) fn described(coverage: &Coverage, totals: &Table, runs: &[RunResult]) -> String {
+pub(in super::super) fn described(
+    coverage: &Coverage,
+    totals: &Table,
+    runs: &[RunResult],
+) -> String {
     let phases = match coverage.phases {
         "inferred" if let Some(work) = only_forward(runs) => format!(
             "no autograd or optimizer events: {work} is counted as forward (inference, or a \
@@ -86,7 +90,7 @@ fn only_forward(runs: &[RunResult]) -> Option<&'static str> {
 }
 
 /// How many events the numbers leave out or show shortened.
-pub(super) fn dropped(attribution: &Attribution) -> String {
+pub(in super::super) fn dropped(attribution: &Attribution) -> String {
     let sum = |codes: &[HealthCode]| -> u64 {
         let entries = attribution.health.iter();
         let of_codes = entries.filter(|entry| codes.iter().any(|code| code.as_str() == entry.code));

@@ -9,7 +9,7 @@ use crate::attribute::{Attribution, HostStep, RankResult, RunResult, StepTime};
 use crate::units::Ns;
 
 /// The facts about one run.
-pub(super) fn of_run(attribution: &Attribution, run: &RunResult) -> Vec<Note> {
+pub(in super::super) fn of_run(attribution: &Attribution, run: &RunResult) -> Vec<Note> {
     let mut notes = vec![Note::new("steps", steps(attribution, run))];
     notes.extend(communication(attribution, run).map(|text| Note::new("communication", text)));
     notes.extend(ranks(attribution, run).map(|text| Note::new("ranks", text)));

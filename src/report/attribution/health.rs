@@ -13,7 +13,7 @@ const NAMED_FILES: usize = 3;
 const LONGEST_NAME: usize = 80;
 
 /// Files left out and findings; never empty.
-pub(super) fn notes(attribution: &Attribution, verbose: bool) -> Vec<Note> {
+pub(in super::super) fn notes(attribution: &Attribution, verbose: bool) -> Vec<Note> {
     let mut notes = Vec::new();
     let (failed, other): (Vec<&SkippedInput>, Vec<&SkippedInput>) =
         attribution.skipped.iter().partition(|input| input.failed);

@@ -6,7 +6,7 @@ use super::label;
 use crate::attribute::Attribution;
 
 /// What was read, and what the options leave out of it.
-pub(super) fn notes(attribution: &Attribution, verbose: bool) -> Vec<Note> {
+pub(in super::super) fn notes(attribution: &Attribution, verbose: bool) -> Vec<Note> {
     let inputs = &attribution.inputs;
     let mut parts = Vec::new();
     match inputs.as_slice() {

@@ -5,7 +5,7 @@ use crate::attribute::{Bucket, RunResult};
 use crate::units::Ns;
 
 /// Top kernels by phase; `None` when none were asked for or there is no device work.
-pub(super) fn table(run: &RunResult) -> Option<Table> {
+pub(in super::super) fn table(run: &RunResult) -> Option<Table> {
     let mut rows = Vec::new();
     for bucket in Bucket::ALL {
         let whole = run.totals.bucket(bucket).sum_ns;

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::attribute::{Attribution, DeviceResult, RankResult};
 
 /// The rank of a file, else its name; with whatever tells it from others of its rank.
-pub(super) fn rank(attribution: &Attribution, file: &RankResult) -> String {
+pub(in super::super) fn rank(attribution: &Attribution, file: &RankResult) -> String {
     let Some(rank) = file.rank else {
         return name(attribution, file);
     };
@@ -20,7 +20,7 @@ pub(super) fn rank(attribution: &Attribution, file: &RankResult) -> String {
 }
 
 /// The rank whose first window is `file`, with all its windows.
-pub(super) fn whole_rank(attribution: &Attribution, file: &RankResult) -> String {
+pub(in super::super) fn whole_rank(attribution: &Attribution, file: &RankResult) -> String {
     match file.rank {
         Some(rank) if others(attribution, file).all(|other| other.window > 0) => {
             format!("rank {rank}")
@@ -49,12 +49,12 @@ fn name(attribution: &Attribution, file: &RankResult) -> String {
 }
 
 /// A device of a file.
-pub(super) fn device(device: &DeviceResult) -> String {
+pub(in super::super) fn device(device: &DeviceResult) -> String {
     format!("device {}", device.device)
 }
 
 /// Numbers as ranges: `0-3, 7`.
-pub(super) fn ranges(sorted: &[i64]) -> String {
+pub(in super::super) fn ranges(sorted: &[i64]) -> String {
     let parts: Vec<String> = sorted
         .chunk_by(|a, b| a.checked_add(1) == Some(*b))
         .filter_map(|run| match run {

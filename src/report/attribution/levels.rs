@@ -11,7 +11,7 @@ use crate::attribute::{
 use crate::units::Ns;
 
 /// The table of `run` with one row a step, device or rank.
-pub(super) fn table(attribution: &Attribution, run: &RunResult, by: By) -> Table {
+pub(in super::super) fn table(attribution: &Attribution, run: &RunResult, by: By) -> Table {
     let on_device = run.totals.total.events > 0;
     match by {
         By::Step if on_device => device_steps(attribution, run),

@@ -3,22 +3,22 @@
 //! One run: a verdict, the table by phase (or step, device, rank), the device timeline, the facts
 //! beside them, top kernels, coverage, health. Several runs: how they compare, then each in short.
 
-mod comparison;
-mod coverage;
-mod facts;
-mod health;
-mod inputs;
-mod kernels;
-mod label;
-mod levels;
+pub(super) mod comparison;
+pub(super) mod coverage;
+pub(super) mod facts;
+pub(super) mod health;
+pub(super) mod inputs;
+pub(super) mod kernels;
+pub(super) mod label;
+pub(super) mod levels;
 mod page;
-mod phases;
-mod recompute;
+pub(super) mod phases;
+pub(super) mod recompute;
 mod rows;
 #[cfg(test)]
 mod sample;
-mod timeline;
-mod verdict;
+pub(super) mod timeline;
+pub(super) mod verdict;
 
 pub use page::{AttributionView, By, attribution_document};
 pub use rows::attribution_rows;

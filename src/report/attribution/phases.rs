@@ -17,7 +17,7 @@ const CLASSES: [ClassColumn; 4] = [
 ];
 
 /// The table by phase of `run`.
-pub(super) fn table(attribution: &Attribution, run: &RunResult) -> Table {
+pub(in super::super) fn table(attribution: &Attribution, run: &RunResult) -> Table {
     if run.totals.total.events > 0 {
         device(attribution, run)
     } else {
@@ -26,7 +26,7 @@ pub(super) fn table(attribution: &Attribution, run: &RunResult) -> Table {
 }
 
 /// The buckets that reports show of tables: phases always, the others when there is something.
-pub(super) fn shown_buckets(events: impl Fn(Bucket) -> u64) -> Vec<Bucket> {
+pub(in super::super) fn shown_buckets(events: impl Fn(Bucket) -> u64) -> Vec<Bucket> {
     let all = Bucket::ALL.into_iter();
     all.filter(|bucket| matches!(bucket, Bucket::Phase(_)) || events(*bucket) > 0)
         .collect()

@@ -6,7 +6,7 @@ use crate::attribute::{Phase, Recompute, RunResult};
 use crate::units::Ns;
 
 /// Recompute of `run`, and what was not counted as such.
-pub(super) fn notes(run: &RunResult) -> Vec<Note> {
+pub(in super::super) fn notes(run: &RunResult) -> Vec<Note> {
     let recompute = &run.recompute;
     let mut notes = vec![Note::new("recompute", described(run))];
     let weak = &recompute.weak;

@@ -14,26 +14,29 @@ type TimeOf = fn(&Timeline) -> Ns;
 
 /// Windows of devices, added up.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Windows {
+pub(in super::super) struct Windows {
     /// How many.
-    pub(super) count: u64,
+    pub(in super::super) count: u64,
     /// Their times, added; start and end mean nothing.
-    pub(super) sum: Timeline,
+    pub(in super::super) sum: Timeline,
 }
 
 impl Windows {
     /// The whole capture of every device of `run`; `None` without device work.
-    pub(super) fn of_captures(attribution: &Attribution, run: &RunResult) -> Option<Self> {
+    pub(in super::super) fn of_captures(
+        attribution: &Attribution,
+        run: &RunResult,
+    ) -> Option<Self> {
         Self::added(devices(attribution, run).map(|device| &device.timeline))
     }
 
     /// The steps of every device of `run` that step times are about.
-    pub(super) fn of_steps(attribution: &Attribution, run: &RunResult) -> Option<Self> {
+    pub(in super::super) fn of_steps(attribution: &Attribution, run: &RunResult) -> Option<Self> {
         Self::added(counting_steps(attribution, run).map(|step| &step.timeline))
     }
 
     /// Median, shortest and longest of the steps of every device of `run`.
-    pub(super) fn spread_of_steps(
+    pub(in super::super) fn spread_of_steps(
         attribution: &Attribution,
         run: &RunResult,
     ) -> Option<(Ns, Ns, Ns)> {
@@ -66,13 +69,13 @@ impl Windows {
     }
 
     /// Time in which work of `bucket` holds the device.
-    pub(super) fn phase(&self, bucket: Bucket) -> Ns {
+    pub(in super::super) fn phase(&self, bucket: Bucket) -> Ns {
         self.sum.phases[bucket.index()]
     }
 }
 
 /// The steps of every device of `run` that step times are about.
-pub(super) fn counting_steps<'a>(
+pub(in super::super) fn counting_steps<'a>(
     attribution: &'a Attribution,
     run: &'a RunResult,
 ) -> impl Iterator<Item = &'a DeviceStep> {
@@ -83,7 +86,7 @@ pub(super) fn counting_steps<'a>(
 }
 
 /// How many devices with work `run` has: one that is in several windows of its rank counts once.
-pub(super) fn device_count(attribution: &Attribution, run: &RunResult) -> u64 {
+pub(in super::super) fn device_count(attribution: &Attribution, run: &RunResult) -> u64 {
     let ranks = RankResult::by_rank(&attribution.ranks, &run.ranks);
     let devices = ranks.map(|windows| {
         let devices = windows
@@ -96,7 +99,7 @@ pub(super) fn device_count(attribution: &Attribution, run: &RunResult) -> u64 {
 }
 
 /// Every device with work in `run`, once for every window of its rank.
-pub(super) fn devices<'a>(
+pub(in super::super) fn devices<'a>(
     attribution: &'a Attribution,
     run: &'a RunResult,
 ) -> impl Iterator<Item = &'a DeviceResult> {
@@ -106,7 +109,7 @@ pub(super) fn devices<'a>(
 }
 
 /// What devices did, instant by instant: in their steps and over the whole capture.
-pub(super) fn table(attribution: &Attribution, run: &RunResult) -> Option<Table> {
+pub(in super::super) fn table(attribution: &Attribution, run: &RunResult) -> Option<Table> {
     let capture = Windows::of_captures(attribution, run)?;
     let steps = Windows::of_steps(attribution, run);
     let mut columns = vec![Column::text("")];

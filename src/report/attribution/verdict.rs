@@ -8,7 +8,7 @@ use crate::attribute::{Attribution, Bucket, Phase, RankResult, RunResult, StepTi
 use crate::units::Ns;
 
 /// The sentence for the whole attribution.
-pub(super) fn lead(attribution: &Attribution) -> String {
+pub(in super::super) fn lead(attribution: &Attribution) -> String {
     match attribution.runs.as_slice() {
         [] => "no runs".to_owned(),
         [run] => of_run(attribution, run),
@@ -17,7 +17,7 @@ pub(super) fn lead(attribution: &Attribution) -> String {
 }
 
 /// The sentence for one run.
-pub(super) fn of_run(attribution: &Attribution, run: &RunResult) -> String {
+pub(in super::super) fn of_run(attribution: &Attribution, run: &RunResult) -> String {
     let head = run.step_time.map(|time| steps(attribution, run, time));
     let step_windows = Windows::of_steps(attribution, run);
     if let Some(windows) = step_windows.or_else(|| Windows::of_captures(attribution, run)) {

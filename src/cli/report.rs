@@ -1,0 +1,322 @@
+//! `tracekit report`: one page that people look at.
+
+use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use super::args::{Format, InputArgs, OutputArgs};
+use super::exit::Exit;
+use super::output::{Target, say};
+use super::progress::Progress;
+use super::reading::ReadingArgs;
+use super::threads;
+use crate::attribute::{Attribution, RunResult};
+use crate::compare::{CompareOptions, Comparison, Verdict, compare_paths};
+use crate::error::{Error, ErrorKind, Result};
+use crate::health::Severity;
+use crate::inspect::{Survey, survey_paths};
+use crate::report::{self, OverviewParts, Section, brief_document, overview_document};
+#[cfg(feature = "frames")]
+use crate::{
+    infer::{Thresholds, infer_paths},
+    report::{Block, inferences_document},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  tracekit report trace.pt.trace.json.gz -o report.html
+      One page with everything: open it in a browser, attach it to a mail.
+  tracekit report runs/ -o report.html
+      Runs and ranks side by side; two runs are compared, too.
+  tracekit report --base before/ --cand after/ -o report.html
+      With a verdict on the change.
+  tracekit report trace/ --svg pictures/
+      The pictures as files of their own.
+  tracekit report trace/ --format markdown
+      The verdict and the main table, for the description of a change.
+
+Exit codes:
+  0  done
+  1  with --strict: events or files are missing from the numbers
+  2  wrong usage, or an input that cannot be read; nothing is printed
+  4  done, but some files of a folder could not be read";
+
+const FORMATS: [Format; 5] = [
+    Format::Html,
+    Format::Json,
+    Format::Markdown,
+    Format::Text,
+    Format::Github,
+];
+
+/// One page with the verdict, pictures and tables, for browsers; or its pictures
+///
+/// The page is one file that reaches for nothing outside. It needs no JavaScript; with it, tables can be sorted and
+/// searched, and timelines zoomed.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES, after_help = "--help shows examples and exit codes.")]
+#[command(
+    override_usage = "tracekit report [OPTIONS] <PATH>... -o report.html\n       \
+    tracekit report [OPTIONS] --base <PATH>... --cand <PATH>... -o report.html"
+)]
+#[command(mut_arg("paths", |paths| paths.required(false)))]
+#[command(mut_arg("format", |format| format
+    .default_value("html")
+    .value_parser(Format::only(&FORMATS))))]
+pub(super) struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    #[command(flatten)]
+    reading: ReadingArgs,
+
+    /// A path of the side to compare with; may be repeated
+    #[arg(long = "base", value_name = "PATH", help_heading = "Input")]
+    #[arg(requires = "candidates", conflicts_with = "paths")]
+    bases: Vec<PathBuf>,
+
+    /// A path of the side that is compared; may be repeated
+    #[arg(long = "cand", value_name = "PATH", help_heading = "Input")]
+    #[arg(requires = "bases", conflicts_with = "paths")]
+    candidates: Vec<PathBuf>,
+
+    /// Leave out what `tracekit infer` says, which takes a second reading of the traces
+    #[arg(long, help_heading = "Report")]
+    #[cfg(feature = "frames")]
+    no_inferences: bool,
+
+    /// Write the pictures as SVG files into DIR, which is made when it is not there
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    svg: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Args) -> Result<Exit> {
+    anstream::ColorChoice::from(args.output.color).write_global();
+    let all = paths(args)?;
+    let target = target(args)?;
+    if let Some(target) = &target {
+        target.check_inputs(&all)?;
+    }
+    threads::start(args.input.threads)?;
+    let (survey, comparison) = seen(args, &all)?;
+    let findings = findings(args, &survey)?;
+    let parts = OverviewParts {
+        survey: &survey,
+        comparison: comparison.as_ref(),
+        findings: &findings,
+        verbose: args.output.verbose,
+    };
+    let result = target.as_ref().map(|target| rendered(args, target, parts));
+    let result = result.transpose()?;
+    if let Some(folder) = &args.svg {
+        write_pictures(folder, parts, args.output.quiet)?;
+    }
+    if let Some((target, result)) = target.zip(result) {
+        target.write(&result)?;
+    }
+    Ok(ended(args, &survey.attribution))
+}
+
+/// Every path that is read.
+fn paths(args: &Args) -> Result<Vec<PathBuf>> {
+    let mut all = args.input.paths.clone();
+    all.extend_from_slice(&args.bases);
+    all.extend_from_slice(&args.candidates);
+    if all.is_empty() {
+        let message = "a report on what? use: tracekit report PATH... -o report.html";
+        return Err(Error::new(ErrorKind::Usage, message));
+    }
+    Ok(all)
+}
+
+/// Where the page goes; nowhere when only pictures are wanted.
+fn target(args: &Args) -> Result<Option<Target>> {
+    if args.output.output.is_none() && args.svg.is_some() {
+        return Ok(None);
+    }
+    let target = Target::new(args.output.output.as_deref())?;
+    let page_on_terminal = args.output.format == Format::Html
+        && target == Target::Stdout
+        && io::stdout().is_terminal();
+    if page_on_terminal {
+        let message = "a page is not for terminals: write it to a file with -o report.html";
+        return Err(Error::new(ErrorKind::Usage, message));
+    }
+    Ok(Some(target))
+}
+
+/// What is in the traces, and how two sides compare where there are two.
+fn seen(args: &Args, all: &[PathBuf]) -> Result<(Survey, Option<Comparison>)> {
+    let attribute = args.reading.options();
+    let progress = Progress::new(args.output.progress, args.output.quiet);
+    let survey = |paths: &[PathBuf]| {
+        let request = args.reading.request(&args.input, paths, &attribute, true);
+        survey_paths(&request, &|event| progress.observe(event))
+    };
+    let compare = |base: &[PathBuf], candidate: &[PathBuf]| {
+        let request = |paths| args.reading.request(&args.input, paths, &attribute, false);
+        let options = CompareOptions::default();
+        compare_paths(&request(base), &request(candidate), &options, &|event| {
+            progress.observe(event);
+        })
+    };
+    if !args.candidates.is_empty() {
+        let comparison = compare(&args.bases, &args.candidates)?;
+        // Files of both sides in one folder would be taken for ranks of one run, and a saved attribution has no
+        // events: then the details are those of the candidate.
+        let both = if are_apart(&args.bases, &args.candidates) {
+            survey(all).ok()
+        } else {
+            None
+        };
+        let survey = match both {
+            Some(both) => both,
+            None => survey(&args.candidates)?,
+        };
+        return Ok((survey, Some(comparison)));
+    }
+    let survey = survey(all)?;
+    let comparison = match survey.attribution.runs.as_slice() {
+        [base, candidate] => {
+            let [base, candidate] = [base, candidate].map(|run| files(&survey.attribution, run));
+            let piped = base
+                .iter()
+                .chain(&candidate)
+                .any(|path| path == Path::new("-"));
+            (!piped).then(|| compare(&base, &candidate)).transpose()?
+        }
+        _ => None,
+    };
+    Ok((survey, comparison))
+}
+
+/// What other analyses say about the traces, each a section of the report: add more here.
+#[cfg(feature = "frames")]
+fn findings(args: &Args, survey: &Survey) -> Result<Vec<Section>> {
+    let files: Vec<PathBuf> = survey
+        .attribution
+        .inputs
+        .iter()
+        .map(|it| PathBuf::from(&it.path))
+        .collect();
+    // What came through a pipe cannot be read again.
+    if args.no_inferences || files.iter().any(|path| path == Path::new("-")) {
+        return Ok(Vec::new());
+    }
+    let paths = if args.candidates.is_empty() {
+        args.input.paths.as_slice()
+    } else {
+        args.candidates.as_slice()
+    };
+    let options = args.reading.options();
+    let request = args.reading.request(&args.input, paths, &options, false);
+    let inferences = infer_paths(&request, &Thresholds::default(), &|_| {})?;
+    let document = inferences_document(&inferences, args.output.verbose);
+    let mut blocks = vec![Block::Paragraph(document.lead)];
+    for section in document.sections {
+        blocks.extend(section.title.map(Block::Paragraph));
+        blocks.extend(section.blocks);
+    }
+    Ok(vec![Section {
+        title: Some("What limits the run".to_owned()),
+        blocks,
+    }])
+}
+
+/// Inferences need data frames, which this build does not have.
+#[cfg(not(feature = "frames"))]
+#[expect(clippy::unnecessary_wraps, reason = "with data frames, this may fail")]
+fn findings(_: &Args, _: &Survey) -> Result<Vec<Section>> {
+    Ok(Vec::new())
+}
+
+/// The files of a run.
+fn files(attribution: &Attribution, run: &RunResult) -> Vec<PathBuf> {
+    let ranks = run.ranks.iter().map(|rank| &attribution.ranks[*rank]);
+    ranks
+        .map(|file| PathBuf::from(&attribution.inputs[file.input].path))
+        .collect()
+}
+
+/// True when no folder has files of both sides.
+fn are_apart(bases: &[PathBuf], candidates: &[PathBuf]) -> bool {
+    let folder = |path: &PathBuf| {
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        match path.parent() {
+            Some(parent) if !path.is_dir() => parent.to_owned(),
+            _ => path,
+        }
+    };
+    let bases: Vec<PathBuf> = bases.iter().map(folder).collect();
+    !candidates
+        .iter()
+        .map(folder)
+        .any(|folder| bases.contains(&folder))
+}
+
+fn rendered(args: &Args, target: &Target, parts: OverviewParts<'_>) -> Result<String> {
+    Ok(match args.output.format {
+        Format::Html => report::html::render(&overview_document(parts)),
+        Format::Json => report::json::render(&overview_document(parts))
+            .map_err(|error| Error::new(ErrorKind::Io, format!("no JSON for this: {error}")))?,
+        Format::Markdown => report::markdown::render(&brief_document(parts)),
+        Format::Text => {
+            let width = target.width();
+            let styled = target.is_styled();
+            let options = report::text::TextOptions { width, styled };
+            report::text::render(&overview_document(parts), options)
+        }
+        Format::Github => {
+            let document = brief_document(parts);
+            let slower = parts
+                .comparison
+                .is_some_and(|comparison| comparison.step.judgement.verdict == Verdict::Slower);
+            let level = if slower {
+                report::github::Level::Warning
+            } else {
+                report::github::Level::Notice
+            };
+            let health = &parts.survey.attribution.health;
+            report::github::render(&document.title, &document.lead, level, health)
+        }
+        Format::Csv | Format::Svg => return args.output.format.refused(),
+    })
+}
+
+/// Writes every picture of the report into `folder`.
+fn write_pictures(folder: &Path, parts: OverviewParts<'_>, quiet: bool) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
+    let document = overview_document(parts);
+    let mut written = 0_u64;
+    for chart in report::svg::charts(&document) {
+        let path = folder.join(format!("{}.svg", chart.name));
+        Target::new(Some(&path))?.write(&report::svg::render(chart))?;
+        written += 1;
+    }
+    if written == 0 && !quiet {
+        say("there is nothing to draw: no device work, no host operators, no memory");
+    }
+    Ok(())
+}
+
+/// Tells of files that are not in the result, where it does not tell so itself.
+fn ended(args: &Args, attribution: &Attribution) -> Exit {
+    let failed = || attribution.skipped.iter().filter(|input| input.failed);
+    if !args.output.quiet {
+        for input in failed() {
+            say(&format!("skipped {}: {}", input.path, input.reason));
+        }
+    }
+    let worst = attribution.health.iter().map(|entry| entry.severity).max();
+    if args.output.strict && worst >= Some(Severity::DataLoss) {
+        Exit::Strict
+    } else if failed().next().is_some() {
+        Exit::SomeInputsFailed
+    } else {
+        Exit::Done
+    }
+}

@@ -1,0 +1,158 @@
+//! The colours of pictures: one for each thing, the same everywhere.
+//!
+//! They can be told apart with the common kinds of colour blindness (after Okabe and Ito, darkened where they
+//! were too pale), and stand out from white paper and from a dark page by 3 to 1 at least.
+
+use super::chart::Paint;
+use crate::attribute::{Bucket, DeviceClass, Phase};
+
+/// Red, green and blue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Colour(pub(crate) u8, pub(crate) u8, pub(crate) u8);
+
+/// Text, axes and outlines.
+pub(crate) const INK: Colour = Colour(0x1f, 0x23, 0x28);
+/// Text that matters less, on paper.
+pub(crate) const FAINT: Colour = Colour(0x59, 0x63, 0x6e);
+/// Lines behind data.
+pub(crate) const GRID: Colour = Colour(0xd1, 0xd9, 0xe0);
+/// Behind everything.
+pub(crate) const PAPER: Colour = Colour(0xff, 0xff, 0xff);
+/// Where nothing ran.
+pub(crate) const EMPTY: Colour = Colour(0xe6, 0xea, 0xef);
+
+impl Colour {
+    /// As CSS and SVG have it.
+    pub(crate) fn hex(self) -> String {
+        format!("#{:02X}{:02X}{:02X}", self.0, self.1, self.2)
+    }
+
+    /// The colour between this and `other`; all of `other` at 1.
+    pub(crate) fn towards(self, other: Self, part: f64) -> Self {
+        let part = part.clamp(0.0, 1.0);
+        let mix = |from: u8, to: u8| {
+            let mixed = f64::from(from) + (f64::from(to) - f64::from(from)) * part;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "between two bytes"
+            )]
+            let byte = mixed.round() as u8;
+            byte
+        };
+        Self(
+            mix(self.0, other.0),
+            mix(self.1, other.1),
+            mix(self.2, other.2),
+        )
+    }
+
+    /// Relative luminance, from 0 to 1 (WCAG).
+    pub(crate) fn luminance(self) -> f64 {
+        let linear = |byte: u8| {
+            let part = f64::from(byte) / 255.0;
+            if part <= 0.040_45 {
+                part / 12.92
+            } else {
+                ((part + 0.055) / 1.055).powf(2.4)
+            }
+        };
+        0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
+    }
+
+    /// How far two colours stand apart, from 1 to 21 (WCAG).
+    pub(crate) fn contrast(self, other: Self) -> f64 {
+        let (a, b) = (self.luminance(), other.luminance());
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+}
+
+/// The colour of what a part of a picture stands for.
+pub(crate) fn of(paint: Paint) -> Colour {
+    match paint {
+        Paint::Bucket(Bucket::Phase(Phase::Forward)) | Paint::Allocated => Colour(0x00, 0x72, 0xb2),
+        Paint::Bucket(Bucket::Phase(Phase::Backward)) => Colour(0xd5, 0x5e, 0x00),
+        Paint::Bucket(Bucket::Phase(Phase::Recompute)) => Colour(0xcc, 0x79, 0xa7),
+        Paint::Bucket(Bucket::Phase(Phase::Optimizer)) => Colour(0x00, 0x9e, 0x73),
+        Paint::Bucket(Bucket::Phase(Phase::Other)) => Colour(0x65, 0x65, 0x65),
+        Paint::Bucket(Bucket::PreWindow) | Paint::Reserved => Colour(0x8a, 0x6d, 0x1b),
+        Paint::Bucket(Bucket::Unlinked) => Colour(0x6a, 0x5a, 0xcd),
+        Paint::Idle | Paint::Unattributed => EMPTY,
+        Paint::Class(DeviceClass::Compute) => Colour(0x4d, 0x7e, 0xa8),
+        Paint::Class(DeviceClass::Communication) => Colour(0xc2, 0x4a, 0x3a),
+        Paint::Class(DeviceClass::Memcpy) => Colour(0x99, 0x8a, 0x1f),
+        Paint::Class(DeviceClass::Memset) => Colour(0x78, 0x38, 0xf4),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page in the dark theme of the HTML report.
+    const DARK: Colour = Colour(0x12, 0x16, 0x1c);
+
+    /// What a colour is like without cones for long (protanopia) or middle (deuteranopia) waves, by the
+    /// matrices of Viénot, Brettel and Mollon on linear light.
+    fn seen(colour: Colour, matrix: [[f64; 3]; 3]) -> [f64; 3] {
+        let linear = [colour.0, colour.1, colour.2].map(|byte| (f64::from(byte) / 255.0).powf(2.2));
+        matrix.map(|row| {
+            let sum: f64 = row.iter().zip(linear).map(|(a, b)| a * b).sum();
+            sum.clamp(0.0, 1.0).powf(1.0 / 2.2) * 255.0
+        })
+    }
+
+    const SAME: [[f64; 3]; 3] = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+    const PROTANOPIA: [[f64; 3]; 3] = [
+        [0.112_38, 0.887_62, 0.0],
+        [0.112_38, 0.887_62, 0.0],
+        [0.004_01, -0.004_01, 1.0],
+    ];
+    const DEUTERANOPIA: [[f64; 3]; 3] = [
+        [0.292_75, 0.707_25, 0.0],
+        [0.292_75, 0.707_25, 0.0],
+        [-0.022_34, 0.022_34, 1.0],
+    ];
+
+    fn all_told_apart(paints: &[Paint]) {
+        for matrix in [SAME, PROTANOPIA, DEUTERANOPIA] {
+            for (place, one) in paints.iter().enumerate() {
+                for other in &paints[place + 1..] {
+                    let (a, b) = (seen(of(*one), matrix), seen(of(*other), matrix));
+                    let apart: f64 = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum();
+                    assert!(apart.sqrt() > 30.0, "{one:?} and {other:?}: {apart:.0}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn phases_and_classes_are_told_apart_by_the_colour_blind() {
+        let mut phases = Phase::ALL
+            .map(|phase| Paint::Bucket(Bucket::Phase(phase)))
+            .to_vec();
+        phases.push(Paint::Idle);
+        all_told_apart(&phases);
+        let mut classes = DeviceClass::ALL.map(Paint::Class).to_vec();
+        classes.push(Paint::Idle);
+        all_told_apart(&classes);
+        all_told_apart(&[Paint::Allocated, Paint::Reserved]);
+    }
+
+    #[test]
+    fn colours_stand_out_from_both_pages() {
+        let paints = Bucket::ALL.map(Paint::Bucket).into_iter().chain(
+            DeviceClass::ALL
+                .map(Paint::Class)
+                .into_iter()
+                .chain([Paint::Allocated, Paint::Reserved]),
+        );
+        for paint in paints {
+            for page in [PAPER, DARK] {
+                let contrast = of(paint).contrast(page);
+                assert!(contrast >= 3.0, "{paint:?} on {page:?}: {contrast:.2}");
+            }
+        }
+        assert!(INK.contrast(PAPER) > 7.0 && FAINT.contrast(PAPER) > 4.5);
+    }
+}

@@ -1,0 +1,257 @@
+//! The report that people look at: the verdict, then everything it rests on, with pictures.
+//!
+//! ```text
+//! verdict → where the step goes → over time → recompute → communication → idle → operators, kernels
+//!         → ranks → memory → comparison → what others add → health, coverage → provenance
+//! ```
+//! Sections without anything to say are left out, or say why there is nothing: a CPU run has no timeline.
+
+mod changes;
+mod limits;
+mod memory;
+mod pictures;
+mod provenance;
+mod recompute;
+mod time;
+mod trust;
+
+use super::attribution::By;
+use super::attribution::{
+    comparison, facts, inputs, kernels, label, levels, phases, timeline, verdict,
+};
+use super::compare::comparison_document;
+use super::document::{Block, Document, Note, Section, Table};
+use super::inspection;
+use crate::attribute::{Attribution, RunResult};
+use crate::compare::Comparison;
+use crate::inspect::{Frame, Survey, Topic};
+
+pub use pictures::{attribution_picture, phase_bars};
+
+/// What a report is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct OverviewParts<'a> {
+    /// What was seen in the traces.
+    pub survey: &'a Survey,
+    /// Two sides compared, when there are two.
+    pub comparison: Option<&'a Comparison>,
+    /// What other analyses say, each a section of its own; they come right behind the verdict.
+    pub findings: &'a [Section],
+    /// Show remarks that touch no number, and all rows of tables.
+    pub verbose: bool,
+}
+
+/// Rows that a table of the report has at most, unless everything is asked for.
+const MOST_ROWS: usize = 2_000;
+
+/// The report on everything.
+pub fn overview_document(parts: OverviewParts<'_>) -> Document {
+    let survey = parts.survey;
+    let attribution = &survey.attribution;
+    let mut sections = vec![answer(parts)];
+    sections.extend_from_slice(parts.findings);
+    sections.extend(steps(attribution));
+    sections.extend(time::section(survey));
+    sections.push(recompute::section(attribution));
+    sections.extend(communication(survey));
+    sections.extend(topic(survey, Topic::Idle, "Idle", &["idle_causes", "gaps"]));
+    sections.extend(topic(survey, Topic::Operators, "Operators", &["operators"]));
+    sections.extend(topic(survey, Topic::Kernels, "Kernels", &["kernels"]));
+    sections.extend(ranks(survey));
+    sections.extend(memory::section(survey));
+    if let Some(comparison) = parts.comparison {
+        sections.extend(changes::sections(comparison, parts.verbose));
+    }
+    sections.push(trust::section(attribution, parts.verbose));
+    sections.push(provenance::section(attribution));
+    Document {
+        title: title(parts),
+        lead: lead(parts),
+        sections,
+    }
+}
+
+/// The report in short, for the description of a change: the verdict and the main table.
+pub fn brief_document(parts: OverviewParts<'_>) -> Document {
+    let attribution = &parts.survey.attribution;
+    let mut answer = answer(parts);
+    answer.title = None;
+    let mut sections = vec![answer];
+    let blocks = match (parts.comparison, attribution.runs.as_slice()) {
+        (Some(comparison), _) => {
+            let frames = comparison.frames.iter();
+            let told = frames
+                .filter(|frame| matches!(frame.name, "phases" | "cost_shift") && !frame.is_empty());
+            told.map(frame_table).collect()
+        }
+        (None, [run]) => vec![Block::Table(phases::table(attribution, run))],
+        (None, _) => comparison::blocks(attribution),
+    };
+    sections.push(Section {
+        title: None,
+        blocks,
+    });
+    let mut trust = trust::section(attribution, false);
+    trust.title = None;
+    trust.blocks.truncate(1);
+    sections.push(trust);
+    Document {
+        title: title(parts),
+        lead: lead(parts),
+        sections,
+    }
+}
+
+fn title(parts: OverviewParts<'_>) -> String {
+    match (parts.comparison, parts.survey.attribution.runs.as_slice()) {
+        (Some(_), _) => "Comparison of two sides".to_owned(),
+        (None, [run]) => run.name.clone(),
+        (None, runs) => format!("{} runs", runs.len()),
+    }
+}
+
+fn lead(parts: OverviewParts<'_>) -> String {
+    match parts.comparison {
+        Some(comparison) => comparison_document(comparison, false).lead,
+        None => verdict::lead(&parts.survey.attribution),
+    }
+}
+
+/// What limits the step, and what to do about it.
+fn answer(parts: OverviewParts<'_>) -> Section {
+    let survey = parts.survey;
+    let attribution = &survey.attribution;
+    let mut notes = limits::notes(survey);
+    notes.extend(inputs::notes(attribution, false));
+    let mut blocks = vec![Block::Notes(notes)];
+    blocks.extend(limits::table(survey).map(Block::Table));
+    Section {
+        title: Some("Verdict".to_owned()),
+        blocks,
+    }
+}
+
+/// The heading of one of several runs, where there are several.
+fn run_title(attribution: &Attribution, run: &RunResult, what: &str) -> String {
+    if attribution.runs.len() > 1 {
+        format!("{what}: {}", run.name)
+    } else {
+        what.to_owned()
+    }
+}
+
+/// Where the step goes: pictures and tables of each run.
+fn steps(attribution: &Attribution) -> Vec<Section> {
+    let mut sections = Vec::new();
+    if attribution.runs.len() > 1 {
+        let mut blocks = Vec::new();
+        blocks.extend(pictures::runs(attribution).map(Block::Chart));
+        blocks.extend(comparison::blocks(attribution));
+        sections.push(Section {
+            title: Some("Runs side by side".to_owned()),
+            blocks,
+        });
+    }
+    for run in &attribution.runs {
+        let mut blocks = Vec::new();
+        if attribution.runs.len() > 1 {
+            blocks.push(Block::Paragraph(verdict::of_run(attribution, run)));
+        }
+        blocks.extend(phase_bars(attribution, run).map(Block::Chart));
+        blocks.push(Block::Table(phases::table(attribution, run)));
+        blocks.extend(pictures::classes(attribution, run).map(Block::Chart));
+        blocks.extend(timeline::table(attribution, run).map(Block::Table));
+        let steps = levels::table(attribution, run, By::Step);
+        blocks.extend((!steps.rows.is_empty()).then(|| Block::Table(cut(steps))));
+        blocks.extend(kernels::table(run).map(Block::Table));
+        blocks.push(Block::Notes(facts::of_run(attribution, run)));
+        sections.push(Section {
+            title: Some(run_title(attribution, run, "Where the step goes")),
+            blocks,
+        });
+    }
+    sections
+}
+
+/// At most so many rows as a page can show.
+fn cut(mut table: Table) -> Table {
+    let more = table.rows.len().saturating_sub(MOST_ROWS);
+    if more > 0 {
+        table.rows.truncate(MOST_ROWS);
+        table.caption = format!("{} (the first {MOST_ROWS} rows)", table.caption);
+    }
+    table
+}
+
+/// The tables `names` of `topic`; nothing when all are empty.
+fn topic(survey: &Survey, topic: Topic, title: &str, names: &[&str]) -> Option<Section> {
+    let frames: Vec<&Frame> = names
+        .iter()
+        .filter_map(|name| survey.frame(topic, name))
+        .filter(|frame| !frame.is_empty())
+        .collect();
+    (!frames.is_empty()).then(|| Section {
+        title: Some(title.to_owned()),
+        blocks: frames.into_iter().map(frame_table).collect(),
+    })
+}
+
+fn frame_table(frame: &Frame) -> Block {
+    Block::Table(inspection::table(frame, frame.len().min(MOST_ROWS)))
+}
+
+/// How much communication compute hides.
+fn communication(survey: &Survey) -> Option<Section> {
+    let attribution = &survey.attribution;
+    let any = attribution.totals.total.communication_ns.0 > 0;
+    let mut section = topic(
+        survey,
+        Topic::Communication,
+        "Communication",
+        &["communication", "collectives"],
+    )?;
+    if !any {
+        section.blocks = vec![Block::Paragraph(
+            "There is no communication on devices in these traces.".to_owned(),
+        )];
+    }
+    Some(section)
+}
+
+/// The ranks of runs that have several.
+fn ranks(survey: &Survey) -> Option<Section> {
+    let attribution = &survey.attribution;
+    let several: Vec<&RunResult> = attribution
+        .runs
+        .iter()
+        .filter(|run| run.ranks.len() > 1)
+        .collect();
+    if several.is_empty() {
+        return None;
+    }
+    let mut blocks = Vec::new();
+    for run in several {
+        let mut table = levels::table(attribution, run, By::Rank);
+        if attribution.runs.len() > 1 {
+            table.caption = format!("{}: {}", run.name, table.caption);
+        }
+        blocks.extend(pictures::ranks(attribution, run).map(Block::Chart));
+        blocks.push(Block::Table(cut(table)));
+    }
+    for name in ["stragglers", "clocks", "matched_operations"] {
+        let frame = survey.frame(Topic::Ranks, name);
+        blocks.extend(frame.filter(|frame| !frame.is_empty()).map(frame_table));
+    }
+    let named = attribution.ranks.iter().map(|file| {
+        let path = &attribution.inputs[file.input].path;
+        Note::new(
+            "file",
+            format!("{}: {path}", label::rank(attribution, file)),
+        )
+    });
+    blocks.push(Block::Notes(named.take(64).collect()));
+    Some(Section {
+        title: Some("Ranks".to_owned()),
+        blocks,
+    })
+}

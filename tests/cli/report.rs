@@ -1,0 +1,131 @@
+//! `tracekit report`, and pictures of `tracekit attribute`.
+
+use crate::{Folder, golden, tracekit};
+
+#[test]
+fn a_page_is_written_whole_and_says_the_verdict_first() {
+    let folder = Folder::new();
+    let page = folder.path().join("report.html");
+    let case = golden("checkpoint-non-reentrant");
+    let run = tracekit(&format!("report {} -o {}", case.display(), page.display()));
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, "", ""));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    let verdict = tracekit(&format!("attribute {}", case.display())).out;
+    let lead = verdict.lines().next().unwrap();
+    assert!(page.contains(&format!("<h1>{lead}</h1>")), "{lead}");
+    let json = tracekit(&format!("report {} --format json", case.display())).json(0);
+    assert_eq!(json["schema_version"], "tracekit.report/v1");
+    assert_eq!(json["verdict"], lead);
+    let hash = json.to_string();
+    assert!(hash.contains("SHA-256"), "provenance is there");
+}
+
+#[test]
+fn pictures_are_files_and_the_same_every_time() {
+    let folder = Folder::new();
+    let case = golden("checkpoint-non-reentrant");
+    let pictures = |name: &str| {
+        let into = folder.path().join(name);
+        let run = tracekit(&format!(
+            "report {} --svg {}",
+            case.display(),
+            into.display()
+        ));
+        assert_eq!((run.code, run.out.as_str()), (0, ""), "{}", run.err);
+        let mut names: Vec<String> = std::fs::read_dir(&into)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let texts = names
+            .iter()
+            .map(|name| std::fs::read_to_string(into.join(name)).unwrap());
+        let texts: Vec<String> = texts.collect();
+        (names, texts)
+    };
+    let (names, texts) = pictures("one");
+    assert_eq!(
+        names,
+        [
+            "phase-class.svg",
+            "phases.svg",
+            "recompute.svg",
+            "timeline.svg"
+        ]
+    );
+    for text in &texts {
+        assert!(text.starts_with("<svg ") && text.contains("<title>") && text.contains("<text "));
+    }
+    assert_eq!(pictures("two").1, texts);
+    let run = tracekit(&format!("attribute {} --format svg", case.display()));
+    assert_eq!((run.code, &run.out), (0, &texts[1]));
+}
+
+#[test]
+fn markdown_is_short_and_github_has_commands() {
+    let case = golden("odd-events");
+    let markdown = tracekit(&format!("report {} --format markdown", case.display()));
+    assert_eq!(markdown.code, 0, "{}", markdown.err);
+    assert!(markdown.out.lines().count() < 60, "{}", markdown.out);
+    assert!(markdown.out.contains("| phase |"), "{}", markdown.out);
+    for command in ["attribute", "report"] {
+        let run = tracekit(&format!("{command} {} --format github", case.display()));
+        assert!(run.out.starts_with("::notice title="), "{}", run.out);
+        assert!(
+            run.out.lines().all(|line| line.starts_with("::")),
+            "{}",
+            run.out
+        );
+        assert!(run.out.contains("\n::warning ") || run.out.contains("\n::error "));
+    }
+}
+
+#[test]
+fn two_sides_are_compared_on_one_page() {
+    let (base, cand) = ("fixtures/traces/baseline", "fixtures/traces/checkpoint");
+    let run = tracekit(&format!("report --base {base} --cand {cand}"));
+    assert_eq!(run.code, 0, "{}", run.err);
+    let compared = tracekit(&format!("compare {base} {cand}")).out;
+    let lead = compared.lines().next().unwrap().to_owned();
+    assert!(run.out.contains(&format!("<h1>{lead}</h1>")), "{lead}");
+    assert!(run.out.contains("id=\"comparison\"") && run.out.contains(">Runs side by side</a>"));
+
+    // Two runs under one path are compared, too.
+    let folder = Folder::new();
+    for name in ["before", "now"] {
+        folder.copy(&format!("{name}/rank0.json"), "two-steps");
+    }
+    let run = tracekit(&format!("report {}", folder.path().display()));
+    assert!(run.out.contains("id=\"comparison\""), "{}", run.err);
+}
+
+#[test]
+fn files_of_one_folder_are_two_sides_all_the_same() {
+    let folder = Folder::new();
+    let base = folder.copy("base.json", "two-steps");
+    let cand = folder.copy("cand.json", "two-steps");
+    let run = tracekit(&format!(
+        "report --base {} --cand {}",
+        base.display(),
+        cand.display()
+    ));
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("id=\"comparison\"") && !run.out.contains("Runs side by side"));
+}
+
+#[test]
+fn wrong_use_is_one_line() {
+    tracekit("report").refused();
+    tracekit("report missing.json -o x.html").refused();
+    let case = golden("two-steps");
+    let case = case.display();
+    assert_eq!(tracekit(&format!("report {case} --format csv")).code, 2);
+    assert_eq!(tracekit(&format!("inspect {case} --format svg")).code, 2);
+    tracekit(&format!("report {case} -o {case}")).refused();
+    tracekit("report --base fixtures/traces/baseline")
+        .code
+        .eq(&2)
+        .then_some(())
+        .unwrap();
+}
