@@ -7,6 +7,7 @@ mod args;
 mod attribute;
 mod compare;
 mod doctor;
+mod evidence;
 mod exit;
 #[cfg(feature = "frames")]
 mod export;
@@ -72,6 +73,7 @@ enum Command {
     Doctor(doctor::Args),
     Gate(gate::Args),
     Report(report::Args),
+    Evidence(evidence::Args),
     Repair(repair::Args),
     Slice(slice::Args),
     Redact(redact::Args),
@@ -98,6 +100,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Doctor(args) => doctor::run(args),
         Command::Gate(args) => gate::run(args),
         Command::Report(args) => report::run(args),
+        Command::Evidence(args) => evidence::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Slice(args) => slice::run(args),
         Command::Redact(args) => redact::run(args),

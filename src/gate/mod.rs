@@ -62,6 +62,7 @@ pub use judgement::{
     judge_strategies, recommendation_summary,
 };
 pub use measure::Measure;
+pub(crate) use number::python_list;
 pub use number::{python_repr, round};
 pub use optimization::{
     BaselineSummary, EndToEnd, OptimizationSummary, RecommendationGates, decide_training_baseline,

@@ -12,6 +12,7 @@ pub mod csv;
 mod data_frame;
 mod doctor;
 mod document;
+mod evidence;
 mod gate;
 pub mod github;
 pub mod html;
@@ -37,6 +38,7 @@ pub use compare::comparison_document;
 pub use data_frame::{data_frame_document, data_frame_json, data_frame_rows, tables_document};
 pub use doctor::{codes_document, diagnosis_document};
 pub use document::{Align, Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
+pub use evidence::evidence_document;
 pub use gate::{explanations_document, verdict_document, verdict_github, verdict_junit};
 #[cfg(feature = "frames")]
 pub use inference::{inferences_document, rules_document};

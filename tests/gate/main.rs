@@ -1,8 +1,13 @@
 //! Gates and evidence: every vector of the contract, and the chain as a user runs it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod budget;
+mod chain;
+mod closure;
 mod commands;
+mod measured;
 mod program;
+mod records;
 mod vectors;
 
 use std::path::PathBuf;
