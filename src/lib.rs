@@ -8,6 +8,8 @@
 pub mod attribute;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(all(feature = "collect", unix))]
+pub mod collect;
 pub mod compare;
 pub mod doctor;
 mod error;

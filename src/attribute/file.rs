@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::collective::Collectives;
+use super::counters::counters;
 use super::dissection::Dissection;
 #[cfg(test)]
 use super::dissection::dissect;
@@ -185,6 +186,22 @@ impl FileAttribution {
         let numbers = || steps.all.iter().map(|step| step.number);
         file.steps = numbers().min().zip(numbers().max());
         file
+    }
+
+    /// Adds what the counters in `bytes`, which the trace was read from, say about each device.
+    ///
+    /// # Errors
+    /// When the content is not what it was when the trace was read.
+    pub(crate) fn add_counters(
+        &mut self,
+        dissection: &Dissection<'_>,
+        bytes: &[u8],
+    ) -> crate::error::Result<()> {
+        let mut counters = counters(dissection, bytes)?;
+        for device in &mut self.devices {
+            device.counters = counters.remove(&device.device);
+        }
+        Ok(())
     }
 }
 

@@ -278,7 +278,7 @@ fn read_file<T: Send>(
         failed: true,
     })?;
     let read = || match Trace::from_bytes(source.bytes(), &request.ingest) {
-        Ok(trace) => attributed_and(input, &trace, request, |dissection| {
+        Ok(trace) => attributed_and(input, &trace, request, Some(source.bytes()), |dissection| {
             look(dissection, source.bytes())
         }),
         Err(error) => match request.salvage {
@@ -325,9 +325,13 @@ fn salvaged<T>(
     }
     health.add(HealthCode::Salvaged, 1, Some(damage.reason()));
     health.merge(&salvaged.findings);
-    let mut file = attributed_and(input, &trace, request, |dissection| {
-        look(dissection, &salvaged.content)
-    })?;
+    let mut file = attributed_and(
+        input,
+        &trace,
+        request,
+        Some(&salvaged.content),
+        |dissection| look(dissection, &salvaged.content),
+    )?;
     file.record.partial = true;
     file.record.lost = Some(salvaged.lost());
     Ok(file)
@@ -335,14 +339,16 @@ fn salvaged<T>(
 
 /// Attributes `trace`, which was read from `input`.
 pub(crate) fn attributed(input: &Input, trace: &Trace, request: &Request<'_>) -> Result<File> {
-    attributed_and(input, trace, request, |_| Ok(()))
+    attributed_and(input, trace, request, None, |_| Ok(()))
 }
 
-/// Attributes `trace`, which was read from `input`, and takes what `look` sees in its dissection.
+/// Attributes `trace`, which was read from `input` with the content `bytes`, and takes what `look` sees
+/// in its dissection. Without the content there are no counters.
 fn attributed_and<T>(
     input: &Input,
     trace: &Trace,
     request: &Request<'_>,
+    bytes: Option<&[u8]>,
     look: impl FnOnce(&Dissection<'_>) -> Result<T>,
 ) -> Result<File<T>> {
     let root = input.root.as_deref();
@@ -383,7 +389,9 @@ fn attributed_and<T>(
     };
     let (worker, time) = window_of_path(&input.path);
     let (attribution, seen) = dissect(trace, request.options, |dissection| {
-        (FileAttribution::new(dissection), look(dissection))
+        let mut attribution = FileAttribution::new(dissection);
+        let added = bytes.map_or(Ok(()), |bytes| attribution.add_counters(dissection, bytes));
+        (attribution, added.and_then(|()| look(dissection)))
     })
     .map_err(|error| error.in_file(&input.path))?;
     Ok(File {

@@ -12,6 +12,7 @@ mod anchor;
 mod class;
 mod collective;
 mod content;
+mod counters;
 mod device;
 mod dissection;
 mod evidence;
@@ -40,6 +41,7 @@ mod window;
 mod work;
 
 pub use class::DeviceClass;
+pub use counters::{CounterRange, CounterSums, DeviceCounters};
 pub use evidence::EvidenceKind;
 pub(crate) use file::FileAttribution;
 pub use file::{HostOperation, host_operations};

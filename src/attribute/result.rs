@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::counters::DeviceCounters;
 use super::phase::Phase;
 use super::table::{Table, Timeline};
 use crate::health::HealthEntry;
@@ -218,6 +219,8 @@ pub struct DeviceResult {
     pub timeline: Timeline,
     /// One entry a step, in order of time.
     pub steps: Vec<DeviceStep>,
+    /// What its counters (NVML) say by phase; `None` when the file has none.
+    pub counters: Option<DeviceCounters>,
 }
 
 /// One step of one device.

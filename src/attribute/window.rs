@@ -140,6 +140,7 @@ impl StepWindows<'_> {
             totals,
             steps: steps.collect(),
             timeline: activity.timeline(windows.whole, base),
+            counters: None,
         }
     }
 

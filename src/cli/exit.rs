@@ -18,6 +18,8 @@ pub enum Exit {
     Failure,
     /// 4: done, but some files of a folder could not be read.
     SomeInputsFailed,
+    /// The status of a program that was run: its own, or 128 and the signal that ended it.
+    Child(u8),
 }
 
 impl Exit {
@@ -29,6 +31,7 @@ impl Exit {
             Self::Failure => 2,
             Self::Tune => 3,
             Self::SomeInputsFailed => 4,
+            Self::Child(status) => status,
         }
     }
 }

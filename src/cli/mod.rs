@@ -5,6 +5,11 @@
 
 mod args;
 mod attribute;
+#[cfg(all(feature = "collect", unix))]
+mod collect;
+#[cfg(not(all(feature = "collect", unix)))]
+#[path = "no_collect.rs"]
+mod collect;
 mod compare;
 mod doctor;
 mod evidence;
@@ -77,6 +82,7 @@ enum Command {
     Repair(repair::Args),
     Slice(slice::Args),
     Redact(redact::Args),
+    Collect(collect::Args),
 }
 
 /// Runs the program with `arguments`, the first of which is its name.
@@ -104,6 +110,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Repair(args) => repair::run(args),
         Command::Slice(args) => slice::run(args),
         Command::Redact(args) => redact::run(args),
+        Command::Collect(args) => collect::run(args),
     };
     done.unwrap_or_else(|error| {
         output::say(&error.to_string());

@@ -84,6 +84,7 @@ const NAMES: &[(&str, ActivityType)] = &[
     ("cuda_profiler_range", ActivityType::ProfilerRange),
     ("xpu_scope_profiler", ActivityType::ProfilerRange),
     ("hardware_counters", ActivityType::ProfilerRange),
+    ("nvml", ActivityType::ProfilerRange),
     ("ac2g", ActivityType::LaunchFlow),
     ("async_cpu_to_gpu", ActivityType::LaunchFlow),
     ("async_gpu", ActivityType::LaunchFlow),

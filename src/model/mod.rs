@@ -3,6 +3,7 @@
 //! Built by [`crate::ingest`]; every later stage only reads it.
 
 mod activity;
+mod counter;
 mod event;
 mod metadata;
 mod offset;
@@ -12,6 +13,7 @@ mod trace;
 mod track;
 
 pub use activity::ActivityType;
+pub use counter::CounterKind;
 pub(crate) use event::NO_SIDE;
 pub use event::{DeviceArgs, EventFlags, EventId, EventTable, LaunchArgs, OpArgs, Ph};
 pub use metadata::{DeviceProperties, DistributedInfo, Messages, Metadata, NotedLoss, Rewriting};

@@ -45,6 +45,8 @@ pub use inference::{inferences_document, rules_document};
 pub use inspection::{frame_rows, inspection_document};
 #[cfg(feature = "cli")]
 pub(crate) use name::visible;
+#[cfg(all(feature = "cli", feature = "collect"))]
+pub(crate) use number::counted;
 pub use overview::{
     OverviewParts, attribution_picture, brief_document, overview_document, phase_bars,
 };

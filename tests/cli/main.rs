@@ -10,6 +10,8 @@ mod flags;
 #[cfg(feature = "frames")]
 mod frames;
 mod inspect;
+#[cfg(not(feature = "collect"))]
+mod no_collect;
 mod output;
 mod report;
 mod rewrite;

@@ -1,9 +1,11 @@
 //! An attribution as a report for people, and as rows for programs.
 //!
-//! One run: a verdict, the table by phase (or step, device, rank), the device timeline, the facts
-//! beside them, top kernels, coverage, health. Several runs: how they compare, then each in short.
+//! One run: a verdict, the table by phase (or step, device, rank), the device timeline, counters where
+//! the trace has them, the facts beside them, top kernels, coverage, health. Several runs: how they
+//! compare, then each in short.
 
 pub(super) mod comparison;
+mod counters;
 pub(super) mod coverage;
 pub(super) mod facts;
 pub(super) mod health;

@@ -2,7 +2,8 @@
 
 use super::super::document::{Block, Document, Note, Section};
 use super::{
-    comparison, coverage, facts, health, inputs, kernels, levels, phases, timeline, verdict,
+    comparison, counters, coverage, facts, health, inputs, kernels, levels, phases, timeline,
+    verdict,
 };
 use crate::attribute::{Attribution, RunResult};
 
@@ -87,6 +88,7 @@ fn run_blocks(attribution: &Attribution, run: &RunResult, view: AttributionView)
     };
     let mut blocks = vec![Block::Table(main)];
     blocks.extend(timeline::table(attribution, run).map(Block::Table));
+    blocks.extend(counters::table(attribution, run).map(Block::Table));
     blocks.push(Block::Notes(facts::of_run(attribution, run)));
     blocks
 }

@@ -115,6 +115,7 @@ fn with_recompute(recompute: i64, step: i64) -> Attribution {
                 totals: capture,
                 timeline: timeline(recompute, 2),
                 steps: steps.to_vec(),
+                counters: None,
             }],
             host: HostResult {
                 phases,

@@ -1,0 +1,42 @@
+//! The spool of a run, and what of it is in a trace.
+
+use std::path::PathBuf;
+
+use crate::run::{Run, has_python};
+
+/// The spool that a run of the fixture leaves.
+pub(crate) fn spool(words: &[&str]) -> Vec<u8> {
+    let run = Run::new(words).option(&["--keep-spool", "--buffer-size", "16KiB"]);
+    let done = run.done();
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let spools: Vec<PathBuf> = std::fs::read_dir(run.output().join("spool"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(spools.len(), 1);
+    std::fs::read(&spools[0]).unwrap()
+}
+
+#[test]
+fn a_launch_takes_less_than_400_bytes_of_spool() {
+    if !has_python() {
+        return;
+    }
+    let few = spool(&["many:1000"]).len();
+    let many = spool(&["many:3000"]).len();
+    // Clock frames are 40 bytes a flush, and a busy machine may make some more of them.
+    let each = (many - few) / 2_000;
+    assert!((200..400).contains(&each), "{each} bytes a launch");
+}
+
+#[test]
+fn the_same_spool_gives_the_same_trace() {
+    if !has_python() {
+        return;
+    }
+    let spool = spool(&["steps:3", "everything", "ranges"]);
+    let (first, notes) = tracekit::collect::convert_bytes(&spool).unwrap();
+    assert_eq!(tracekit::collect::convert_bytes(&spool).unwrap().0, first);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    serde_json::from_slice::<serde_json::Value>(&first).unwrap();
+}

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Fetches NVIDIA's CUPTI and headers from PyPI and checks the record layouts against them:
+# tests/inject/layouts.sh [FOLDER]. Nothing of it is kept in the repository.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+folder=${1:-$(mktemp -d)}
+mkdir -p "$folder/wheels"
+python3 -m pip download --quiet --no-deps --dest "$folder/wheels" \
+    nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88
+for wheel in "$folder"/wheels/*.whl; do
+    python3 -m zipfile -e "$wheel" "$folder"
+done
+TRACEKIT_CUPTI_WHEEL=$folder cargo test --test inject layouts -- --nocapture

@@ -1,0 +1,14 @@
+//! `tracekit collect` from the command to the trace, with a driver, CUPTI, NVTX and NVML that are not
+//! there for real.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bad_systems;
+mod files;
+mod fuzz;
+mod layouts;
+mod members;
+mod options;
+mod processes;
+mod run;
+mod signals;
+mod whole;
