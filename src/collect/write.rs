@@ -49,7 +49,7 @@ pub(super) fn link_devices(recording: &Recording, samples: &Samples) -> BTreeMap
     linked
 }
 
-/// A UUID as NVML writes it.
+/// A UUID as NVML writes it. None is in a trace: it names one piece of hardware for ever.
 fn uuid_text(uuid: &[u8; 16]) -> String {
     let mut text = String::from("GPU");
     for (place, byte) in uuid.iter().enumerate() {
@@ -560,7 +560,6 @@ impl<'a> Writer<'a> {
                     "device": device,
                     "index": known.index,
                     "name": known.name,
-                    "uuid": known.uuid,
                 }))
             })
             .collect();
@@ -625,7 +624,6 @@ fn properties(device: &Device, name: &str) -> serde_json::Value {
         "coreClockKhz": device.core_clock,
         "memoryBandwidthKBps": device.memory_bandwidth,
         "l2CacheSize": device.l2_cache,
-        "uuid": uuid_text(&device.uuid),
     })
 }
 
