@@ -143,7 +143,8 @@ fn names_cannot_control_the_terminal() {
 fn the_readme_shows_what_the_program_prints() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
-    let printed = read("tests/cli/samples.txt") + &read("tests/cli/checkpoint.txt");
+    let verdict = tracekit("gate strategies fixtures/gate/results/76_real_gpu_memory.json").out;
+    let printed = read("tests/cli/samples.txt") + &read("tests/cli/checkpoint.txt") + &verdict;
     let readme = read("README.md");
     let mut shown = 0;
     for block in readme.split("```text\n").skip(1) {

@@ -32,19 +32,16 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
     let forward = sum("forward", column, " AND bucket = 'forward'")?;
     let backward = sum("backward", column, " AND bucket = 'backward'")?;
     let recompute = sum("recompute", column, " AND bucket = 'recompute'")?;
-    let (held, whole, of_what) = match window {
-        Some(window) => {
-            let held = sum(
-                "recompute on the time line",
-                "timeline_ns",
-                " AND bucket = 'recompute'",
-            )?;
-            (held, window, "the window")
-        }
-        None => {
-            let all = sum("host operators", column, "")?;
-            (recompute, all, "the time of host operators")
-        }
+    let (held, whole, of_what) = if let Some(window) = window {
+        let held = sum(
+            "recompute on the time line",
+            "timeline_ns",
+            " AND bucket = 'recompute'",
+        )?;
+        (held, window, "the window")
+    } else {
+        let all = sum("host operators", column, "")?;
+        (recompute, all, "the time of host operators")
     };
     if whole == 0 {
         return Ok(Judgement::not_applicable(
