@@ -9,10 +9,10 @@ use super::exit::Exit;
 use super::output::Target;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gate::{
-    DEFAULT_THRESHOLDS, Decision, Json, Thresholds, Verdict, explain, explanations,
-    format_optimization_report, input_artifact, judge_activation_scope, judge_budget,
-    judge_qualification, judge_recommendation, judge_regression, judge_sensitivity,
-    judge_strategies, recommendation_summary,
+    DEFAULT_THRESHOLDS, Decision, Json, Samples, StatisticsOptions, Thresholds, Verdict, explain,
+    explanations, format_optimization_report, input_artifact, judge_activation_scope, judge_budget,
+    judge_qualification, judge_recommendation, judge_regression, judge_samples, judge_sensitivity,
+    judge_strategies, recommendation_summary, regression_samples, strategy_samples,
 };
 use crate::report::{
     self, explanations_document, text::TextOptions, verdict_document, verdict_github, verdict_junit,
@@ -71,7 +71,7 @@ enum Gate {
     Recommend(RecommendArgs),
     /// May a change be adopted over several workloads? FILE has contract, workload_records, original_bottleneck
     #[command(after_long_help = SUB_HELP)]
-    Regression(FileArgs),
+    Regression(SampledArgs),
     /// Does a hand-off of strategies fit a budget, also a stricter one?
     #[command(after_long_help = SUB_HELP)]
     Budget(BudgetArgs),
@@ -80,7 +80,7 @@ enum Gate {
     Sensitivity(SensitivityArgs),
     /// Does a memory strategy fit the budget, and is it worth its cost?
     #[command(after_long_help = SUB_HELP)]
-    Strategies(FileArgs),
+    Strategies(SampledArgs),
     /// Does checkpointing save activation memory, by a ladder of lengths?
     #[command(after_long_help = SUB_HELP)]
     ActivationScope(ActivationArgs),
@@ -139,6 +139,49 @@ struct FileArgs {
 
     #[command(flatten)]
     common: Common,
+}
+
+/// A record whose repeats can be taken as samples.
+#[derive(Debug, clap::Args)]
+struct SampledArgs {
+    #[command(flatten)]
+    input: FileArgs,
+
+    /// Also take repeats as samples; stands beside the decision and never replaces it
+    #[arg(long, help_heading = "Statistics")]
+    statistics: bool,
+
+    /// Probability with which all intervals together may be wrong
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.05,
+        requires = "statistics",
+        help_heading = "Statistics"
+    )]
+    #[arg(value_parser = share)]
+    alpha: f64,
+
+    /// Difference from a threshold that is to be told, as a share of the baseline
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.02,
+        requires = "statistics",
+        help_heading = "Statistics"
+    )]
+    #[arg(value_parser = share)]
+    resolution: f64,
+}
+
+/// A number above 0 and below 1.
+fn share(text: &str) -> std::result::Result<f64, String> {
+    let number = text.parse().map_err(|_| "is no number".to_owned())?;
+    if number > 0.0 && number < 1.0 {
+        Ok(number)
+    } else {
+        Err("must be above 0 and below 1".to_owned())
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -308,8 +351,8 @@ fn decide(gate: &Gate) -> Result<Exit> {
             let report = format_optimization_report(&summary, bottleneck, next);
             finish(common, verdict, vec![input], Some(report))
         }
-        Gate::Regression(args) => file_gate(args, judge_regression),
-        Gate::Strategies(args) => file_gate(args, judge_strategies),
+        Gate::Regression(args) => sampled(args, judge_regression, regression_samples),
+        Gate::Strategies(args) => sampled(args, judge_strategies, strategy_samples),
         Gate::Sensitivity(args) => file_gate(&args.input, |record, thresholds| {
             judge_sensitivity(record, args.relative, thresholds)
         }),
@@ -348,6 +391,26 @@ fn decide(gate: &Gate) -> Result<Exit> {
             finish(&args.common, verdict, inputs.collect(), None)
         }
     }
+}
+
+/// A gate whose repeats are taken as samples, too, when that is asked for.
+fn sampled(
+    args: &SampledArgs,
+    judge: impl FnOnce(&Json, &Thresholds) -> Result<Verdict>,
+    samples: impl FnOnce(&Json, &Thresholds) -> Result<Vec<Samples>>,
+) -> Result<Exit> {
+    let options = StatisticsOptions {
+        alpha: args.alpha,
+        resolution: args.resolution,
+    };
+    file_gate(&args.input, |record, thresholds| {
+        let mut verdict = judge(record, thresholds)?;
+        if args.statistics {
+            let samples = samples(record, thresholds)?;
+            verdict.statistics = Some(judge_samples(&samples, options).to_json());
+        }
+        Ok(verdict)
+    })
 }
 
 fn file_gate(

@@ -402,6 +402,11 @@ const EXPLANATIONS: &[Explanation] = &[
         action: "The change does not reach the threshold.",
     },
     Explanation {
+        code: "inconclusive",
+        meaning: "The repeats do not tell: an interval holds its threshold, or cannot be told.",
+        action: "Add repeats; the least number is told beside each metric.",
+    },
+    Explanation {
         code: "too_few_repeats",
         meaning: "There are fewer repeats than the wanted resolution needs.",
         action: "Add repeats.",

@@ -34,6 +34,7 @@ mod report;
 mod role;
 mod screening;
 mod sensitivity;
+mod statistics;
 mod strategies;
 mod thresholds;
 mod verdict;
@@ -98,6 +99,10 @@ pub use screening::{
 };
 pub use sensitivity::{
     Grid, RelativeGrid, SensitivityRow, SensitivitySummary, sensitivity_rows, summarize_sensitivity,
+};
+pub use statistics::{
+    Bounds, MetricVerdict, Samples, StatisticalVerdict, StatisticsOptions, judge_samples,
+    regression_samples, strategy_samples,
 };
 pub use strategies::{
     BudgetCheck, Evaluation, MemoryBudget, StrategySummary, SummaryFacts,

@@ -8,6 +8,7 @@ mod commands;
 mod measured;
 mod program;
 mod records;
+mod statistics;
 mod vectors;
 
 use std::path::PathBuf;
