@@ -16,8 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::infer::{RuleText, Thresholds, explanations, infer_paths};
 use crate::report::{self, Document, inferences_document, rules_document};
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = r#"Examples:
   tracekit infer trace.pt.trace.json.gz
       What limits this run, how sure is that, and what to do next?
   tracekit infer runs/ --format json --thresholds limits.toml
@@ -25,10 +24,21 @@ Examples:
   tracekit infer --explain host_bound
       What a rule asks and how it is tested.
 
+Limits and rules, in the file of --thresholds:
+  [exposed_communication]
+  exposed_share = 0.25
+  [[rule]]
+  name = "many_small_copies"
+  sql = "SELECT COUNT(*) FROM device_work WHERE class = 'memcpy' AND size_bytes < 4096"
+  op = ">"
+  threshold = 1000
+  message = "More than 1000 copies of less than 4 KiB"
+  next_action = "Put small tensors together before they are copied."
+
 Exit codes:
   0  done, whatever the verdicts are
   2  wrong usage, or an input that cannot be read; nothing is printed
-  4  done, but some files of a folder could not be read";
+  4  done, but some files of a folder could not be read"#;
 
 /// Tests what may limit a run: supported, refuted, or evidence missing, with numbers and next actions
 ///

@@ -164,7 +164,60 @@ fn topic_and_paths(args: &Args) -> Result<(Topic, &[PathBuf])> {
             Err(Error::new(ErrorKind::Usage, message))
         }
         (Some(topic), [_, paths @ ..]) => Ok((topic, paths)),
+        (_, [first, _, ..]) if !first.exists() && first.as_os_str() != "-" => {
+            let known = Topic::ALL.map(Topic::name).join(", ");
+            let message = format!(
+                "'{}' is neither a topic nor a file; topics are {known}",
+                first.display()
+            );
+            Err(Error::new(ErrorKind::Usage, message))
+        }
         (_, paths) => Ok((Topic::Summary, paths)),
+    }
+}
+
+/// What a topic does not know would change nothing in silence.
+fn check_options(args: &Args, topic: Topic) -> Result<()> {
+    let by = grouping(args).find(|by| !topic.groups_by().contains(by));
+    let refused = |what: String, known: String| {
+        let message = format!("{} {what}; {known}", topic.name());
+        Err(Error::new(ErrorKind::Usage, message))
+    };
+    if let Some(by) = by {
+        let known: Vec<&str> = topic.groups_by().iter().map(|by| by.name()).collect();
+        let known = match known.as_slice() {
+            [] => "it has no --by".to_owned(),
+            known => format!("it knows {}", known.join(", ")),
+        };
+        return refused(format!("cannot be told apart by {}", by.name()), known);
+    }
+    let definition = args.definition.of_library();
+    if !topic.definitions().contains(&definition) {
+        let known = topic.definitions().iter().map(|known| known.name());
+        let known: Vec<&str> = known.collect();
+        let what = format!("has no definition of {}", definition.name());
+        return refused(what, format!("there is that of {}", known.join(", ")));
+    }
+    Ok(())
+}
+
+fn grouping(args: &Args) -> impl Iterator<Item = By> {
+    args.by.iter().map(|by| match by {
+        Grouping::Phase => By::Phase,
+        Grouping::Step => By::Step,
+        Grouping::Stream => By::Stream,
+        Grouping::Shape => By::Shape,
+        Grouping::Module => By::Module,
+    })
+}
+
+impl Whose {
+    fn of_library(self) -> Definition {
+        match self {
+            Self::Tracekit => Definition::Tracekit,
+            Self::Hta => Definition::Hta,
+            Self::Tensorboard => Definition::Tensorboard,
+        }
     }
 }
 
@@ -172,6 +225,7 @@ fn topic_and_paths(args: &Args) -> Result<(Topic, &[PathBuf])> {
 pub(super) fn run(args: &Args) -> Result<Exit> {
     anstream::ColorChoice::from(args.output.color).write_global();
     let (topic, paths) = topic_and_paths(args)?;
+    check_options(args, topic)?;
     let target = Target::new(args.output.output.as_deref())?;
     target.check_inputs(paths)?;
     if args.groups.len() > MAX_GROUPS {
@@ -188,21 +242,10 @@ fn inspected(args: &Args, topic: Topic, paths: &[PathBuf]) -> Result<Inspection>
     let attribute = args.reading.options();
     let hash = args.output.format == Format::Json;
     let request = args.reading.request(&args.input, paths, &attribute, hash);
-    let by = args.by.iter().map(|by| match by {
-        Grouping::Phase => By::Phase,
-        Grouping::Step => By::Step,
-        Grouping::Stream => By::Stream,
-        Grouping::Shape => By::Shape,
-        Grouping::Module => By::Module,
-    });
     let options = InspectOptions {
-        by: by.collect(),
+        by: grouping(args).collect(),
         idle_threshold: Ns(args.idle_threshold),
-        definition: match args.definition {
-            Whose::Tracekit => Definition::Tracekit,
-            Whose::Hta => Definition::Hta,
-            Whose::Tensorboard => Definition::Tensorboard,
-        },
+        definition: args.definition.of_library(),
         top: args.top,
         groups: args.groups.clone(),
         range: args.range.clone(),

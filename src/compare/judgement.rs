@@ -144,7 +144,9 @@ pub fn judge(base: &[f64], candidate: &[f64], alpha: f64, min_effect: f64) -> Ju
     judgement.p = Some(found.p);
     judgement.smallest_p = Some(found.smallest);
     judgement.exact = Some(found.exact);
-    let interval = interval_of_change(base, candidate, 1.0 - alpha);
+    // So few values have no interval at this level, as no split of them is so rare.
+    let interval =
+        interval_of_change(base, candidate, 1.0 - alpha).filter(|_| found.smallest < alpha);
     judgement.low = interval.map(|interval| interval.low);
     judgement.high = interval.map(|interval| interval.high);
     if found.smallest >= alpha {

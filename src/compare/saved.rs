@@ -170,8 +170,65 @@ impl Saved {
             let message = format!("no {SCHEMA_VERSION}: it has no files");
             return Err(Error::new(ErrorKind::Json, message).in_file(path));
         }
+        if let Some(fault) = saved.fault() {
+            let message = format!("no sound {SCHEMA_VERSION}: {fault}");
+            return Err(Error::new(ErrorKind::Json, message).in_file(path));
+        }
         Ok(Some(saved))
     }
+
+    /// What no attribution says, however strange its trace: somebody changed the file.
+    fn fault(&self) -> Option<&'static str> {
+        let is_time = |ns: i64| (0..=MOST_NS).contains(&ns);
+        for file in &self.ranks {
+            let steps = &file.host.steps;
+            if !steps.iter().all(|step| is_time(step.wall_ns))
+                || !file.host.phases.values().all(|row| is_time(row.self_ns))
+            {
+                return Some("a time of the host is negative or absurd");
+            }
+            for device in &file.devices {
+                let steps = device.steps.iter();
+                let parts = steps.map(|step| (&step.totals, &step.timeline));
+                for (table, line) in parts.chain([(&device.totals, &device.timeline)]) {
+                    let times = [
+                        line.window_ns,
+                        line.exposed_communication_ns,
+                        line.exposed_memcpy_ns,
+                        line.exposed_memset_ns,
+                        line.idle_ns,
+                    ];
+                    let cells = table.values().map(|cell| cell.sum_ns);
+                    let all = times.into_iter().chain(cells);
+                    if !all.chain(line.phases.values().copied()).all(is_time) {
+                        return Some("a time of a device is negative or absurd");
+                    }
+                    if !adds_up(table) {
+                        return Some("the buckets of a device do not add up to its total");
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// 73 years: half of what sums may reach, so that differences never overflow.
+const MOST_NS: i64 = i64::MAX / 4;
+
+/// True when the buckets of `table` are its total.
+fn adds_up(table: &SavedTable) -> bool {
+    let Some(total) = table.get("total") else {
+        return true;
+    };
+    let parts = table.iter().filter(|(name, _)| *name != "total");
+    let (events, ns) = parts.fold((0u128, 0i128), |(events, ns), (_, cell)| {
+        (
+            events + u128::from(cell.events),
+            ns + i128::from(cell.sum_ns),
+        )
+    });
+    events == u128::from(total.events) && ns == i128::from(total.sum_ns)
 }
 
 /// The content of `path`, when it may be a result of tracekit.

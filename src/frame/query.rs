@@ -31,9 +31,9 @@ pub fn unanswerable(sql: &str) -> Error {
         return error;
     }
     let known: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
-    let reason = match SQLContext::new().execute(sql) {
-        Err(error) => failed(&error).to_string(),
-        Ok(_) => "the query names no table".to_owned(),
+    let reason = match guarded(sql, || SQLContext::new().execute(sql).map(drop)) {
+        Err(error) => error.to_string(),
+        Ok(()) => "the query names no table".to_owned(),
     };
     let message = format!(
         "{reason}; there are {} (--tables tells more)",
@@ -48,14 +48,69 @@ pub fn unanswerable(sql: &str) -> Error {
 /// When the SQL cannot be understood or names what is not there.
 pub fn query(tables: &Tables, sql: &str) -> Result<DataFrame> {
     only_reads(sql)?;
-    let mut context = SQLContext::new();
-    for (name, frame) in &tables.frames {
-        context.register(name, frame.clone().lazy());
+    guarded(sql, || {
+        let mut context = SQLContext::new();
+        for (name, frame) in &tables.frames {
+            context.register(name, frame.clone().lazy());
+        }
+        context.execute(sql).and_then(LazyFrame::collect)
+    })
+}
+
+/// More words and signs than any query that people write; each takes stack when Polars looks at them.
+const MAX_WORDS: usize = 4000;
+
+/// Enough for a query of [`MAX_WORDS`] that are all inside one another. Only what is used is taken.
+const STACK: usize = 1 << 30;
+
+/// Name of the threads whose panics are answers.
+const THREAD: &str = "tracekit query";
+
+/// What `run` gives, which asks Polars for the answer to `sql`: it overflows the stack on long expressions,
+/// and panics on some that make no sense (`GROUP BY 0`).
+fn guarded<T: Send>(sql: &str, run: impl FnOnce() -> PolarsResult<T> + Send) -> Result<T> {
+    let mut inside = false;
+    let words = sql.chars().filter(|letter| {
+        let goes_on = inside && (letter.is_alphanumeric() || *letter == '_');
+        inside = letter.is_alphanumeric() || *letter == '_';
+        !goes_on && !letter.is_whitespace()
+    });
+    let words = words.count();
+    if words > MAX_WORDS {
+        let message =
+            format!("the query has {words} words and signs; at most {MAX_WORDS} are read");
+        return Err(Error::new(ErrorKind::Query, message));
     }
-    context
-        .execute(sql)
-        .and_then(LazyFrame::collect)
-        .map_err(|error| failed(&error))
+    quiet();
+    let refused = |reason: &str| Error::new(ErrorKind::Query, reason.to_owned());
+    let builder = std::thread::Builder::new()
+        .name(THREAD.to_owned())
+        .stack_size(STACK);
+    std::thread::scope(|scope| {
+        let started = builder.spawn_scoped(scope, run);
+        let thread = started.map_err(|error| refused(&format!("no thread for it: {error}")))?;
+        match thread.join() {
+            Ok(answer) => answer.map_err(|error| failed(&error)),
+            Err(_) => Err(refused(
+                "the query makes no sense to Polars, which gave up on it",
+            )),
+        }
+    })
+}
+
+/// Keeps panics of queries, which are told as errors, from standard error.
+fn quiet() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or_default();
+            if name != THREAD && !name.starts_with("polars") {
+                before(panic);
+            }
+        }));
+    });
 }
 
 /// # Errors

@@ -337,7 +337,7 @@ pub fn judge_budget(
     let wanted = |given: Option<&str>, key: &'static str| {
         let beside = nested.and_then(|_| input.at(&[key]).as_name());
         given.or(beside).map(str::to_owned).ok_or_else(|| {
-            let message = format!("nothing says which {key} the budget is for");
+            let message = format!("nothing says which {key} the budget is for: give it as '{key}' beside the hand-off, or by a flag (--workload, --hardware)");
             Error::new(ErrorKind::Invalid, message)
         })
     };

@@ -61,12 +61,19 @@ impl CustomRule {
         let table = value.as_table().ok_or_else(|| wrong("use [[rule]]"))?;
         let known = ["name", "sql", "op", "threshold", "message", "next_action"];
         if let Some(unknown) = table.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(wrong(&format!("a rule has no '{unknown}'")));
+            return Err(wrong(&format!(
+                "a rule has no key '{unknown}'; its keys are {}",
+                known.join(", ")
+            )));
         }
         let text = |key: &str| {
             let text = table.get(key).and_then(toml::Value::as_str);
-            text.map(str::to_owned)
-                .ok_or_else(|| wrong(&format!("a rule needs '{key}', a text")))
+            text.map(str::to_owned).ok_or_else(|| {
+                wrong(&format!(
+                    "a rule needs '{key}', a text, as it does each of {}",
+                    known.join(", ")
+                ))
+            })
         };
         let name = text("name")?;
         let operator = text("op")?;

@@ -60,7 +60,9 @@ impl Thresholds {
                 .ok_or_else(|| wrong(&format!("'{code}' is no table of limits")))?;
             for (name, value) in limits {
                 if !is_known(code, name) {
-                    return Err(wrong(&format!("no limit is called {code}.{name}")));
+                    return Err(wrong(&format!(
+                        "no limit is called {code}.{name}: a table is the code of a rule (--explain lists them), a key one of its limits ('thresholds' in --format json)"
+                    )));
                 }
                 let number = value
                     .as_float()

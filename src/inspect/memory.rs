@@ -21,7 +21,7 @@ use super::options::By;
 use super::subject::{Inspected, Subject, stacked};
 use super::view::View;
 use crate::attribute::{NONE, Phase};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::units::Ns;
 
 /// Memory by device, step, phase and operator.
@@ -40,7 +40,19 @@ impl Subject for Memory {
     type Seen = Vec<Frame>;
 
     fn look(&self, view: &View<'_>) -> Result<Self::Seen> {
-        let lines: Vec<Line> = pools(view)?.into_iter().map(Line::new).collect();
+        let pools = pools(view)?;
+        for pool in &pools {
+            let moved = pool
+                .changes
+                .iter()
+                .map(|change| change.bytes.unsigned_abs());
+            let moved: u128 = moved.map(u128::from).sum();
+            if i64::try_from(moved).is_err() {
+                let message = "the memory events move more than 2^63 bytes together";
+                return Err(Error::new(ErrorKind::NotATrace, message));
+            }
+        }
+        let lines: Vec<Line> = pools.into_iter().map(Line::new).collect();
         let chosen: Vec<Chosen<'_>> = lines
             .iter()
             .filter_map(|line| Chosen::new(view, line))

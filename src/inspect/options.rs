@@ -58,6 +58,19 @@ pub enum By {
     Module,
 }
 
+impl By {
+    /// The word for it on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Phase => "phase",
+            Self::Step => "step",
+            Self::Stream => "stream",
+            Self::Shape => "shape",
+            Self::Module => "module",
+        }
+    }
+}
+
 /// Whose definitions to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Definition {
@@ -67,6 +80,17 @@ pub enum Definition {
     Hta,
     /// Those of PyTorch's TensorBoard plugin.
     Tensorboard,
+}
+
+impl Definition {
+    /// The word for it on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tracekit => "tracekit",
+            Self::Hta => "hta",
+            Self::Tensorboard => "tensorboard",
+        }
+    }
 }
 
 impl InspectOptions {

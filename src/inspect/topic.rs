@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::options::{By, Definition};
+
 /// What traces are broken down into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -87,6 +89,34 @@ impl Topic {
             Self::Copies => "copies and fills: bytes, bandwidth",
             Self::CriticalPath => "what would make a step faster, by what it is bound by",
             Self::Roofline => "FLOPs and bytes of operators, the roofline, MFU of steps",
+        }
+    }
+
+    /// What its rows can be told apart by; anything else changes nothing.
+    pub fn groups_by(self) -> &'static [By] {
+        use By::{Module, Phase, Shape, Step, Stream};
+        match self {
+            Self::Summary | Self::Ranks | Self::Steps => &[],
+            Self::Communication | Self::Launches => &[Phase, Step],
+            Self::Memory | Self::Roofline => &[Phase, Step, Shape],
+            Self::Operators => &[Phase, Step, Shape, Module],
+            Self::Kernels => &[Phase, Step, Stream, Shape],
+            Self::Idle => &[Step, Stream],
+            Self::Copies => &[Phase, Step, Stream],
+            Self::CriticalPath => &[Phase],
+        }
+    }
+
+    /// Whose definitions it has; for any other it follows tracekit's.
+    pub fn definitions(self) -> &'static [Definition] {
+        use Definition::{Hta, Tensorboard, Tracekit};
+        match self {
+            Self::Communication | Self::Ranks | Self::Operators | Self::Kernels => {
+                &[Tracekit, Hta, Tensorboard]
+            }
+            Self::Idle | Self::Launches | Self::Copies => &[Tracekit, Hta],
+            Self::Steps => &[Tracekit, Tensorboard],
+            Self::Summary | Self::Memory | Self::CriticalPath | Self::Roofline => &[Tracekit],
         }
     }
 }

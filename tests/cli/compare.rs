@@ -156,3 +156,29 @@ fn wrong_usage_is_told_in_one_line() {
             .contains("3% or 0.03")
     );
 }
+
+#[test]
+fn a_saved_attribution_that_somebody_changed_is_refused() {
+    let folder = Folder::new();
+    let saved = tracekit("attribute fixtures/golden/two-steps/trace.json --format json").out;
+    let base = folder.write("base.json", &saved);
+    let against = |name: &str, text: String| {
+        assert_ne!(text, saved, "{name}");
+        let changed = folder.write(name, text);
+        tracekit(&format!("compare {} {}", base.display(), changed.display()))
+    };
+    let negative = saved.replace("\"wall_ns\": 1", "\"wall_ns\": -1");
+    let absurd = saved.replace("\"wall_ns\": 1", "\"wall_ns\": 50000000000001");
+    let sum = saved.rfind("\"sum_ns\": 1").unwrap() + "\"sum_ns\": ".len();
+    let mut more = saved.clone();
+    more.insert(sum, '1');
+    for (name, text, reason) in [
+        ("negative.json", negative, "negative or absurd"),
+        ("absurd.json", absurd, "negative or absurd"),
+        ("more.json", more, "add up"),
+    ] {
+        let run = against(name, text);
+        let line = run.refused();
+        assert!(line.contains(name) && line.contains(reason), "{line}");
+    }
+}

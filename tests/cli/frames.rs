@@ -62,6 +62,12 @@ fn what_cannot_be_answered_is_one_line() {
         ("SELEC 1", "SELEC"),
         ("SELECT 1", "names no table"),
         ("DROP TABLE nowhere", "read only"),
+        ("SELECT * FROM events GROUP BY 0", ""),
+        ("SELECT COLUMNS('(') FROM events", "makes no sense"),
+        (
+            &format!("SELECT 1{} FROM events", "+1".repeat(3000)),
+            "words",
+        ),
         ("SELECT 1 FROM events JOIN nowhere USING (event)", "nowhere"),
         ("SELECT SUM(dur_ns FROM device_work", ""),
         ("DELETE FROM events", "read only"),
@@ -69,6 +75,15 @@ fn what_cannot_be_answered_is_one_line() {
         let run = query(&path, sql, &[]);
         assert!(run.refused().contains(reason), "{sql}: {}", run.err);
     }
+    // As long as a query may be, and all of it one expression.
+    let long = format!("SELECT 1{} AS n FROM events LIMIT 1", "+1".repeat(1900));
+    let run = query(&path, &long, &["--format", "csv"]);
+    assert_eq!(
+        (run.code, run.out.as_str()),
+        (0, "n\n1901\n"),
+        "{}",
+        run.err
+    );
     assert!(tracekit("query").refused().contains("PATH"));
     let missing = query(Path::new("nowhere.json"), "SELECT * FROM events", &[]);
     assert!(missing.refused().contains("nowhere.json"));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::snapshot::bless_or_compare;
-use crate::tracekit;
+use crate::{Folder, tracekit};
 
 /// Every topic, with a fixture that has something for it.
 const TOPICS: [(&str, &str); 12] = [
@@ -72,6 +72,13 @@ fn without_a_topic_it_tells_what_is_in_the_trace() {
 fn what_cannot_be_looked_at_is_refused() {
     let path = "fixtures/golden/two-steps/trace.json";
     for (arguments, reason) in [
+        (format!("idle {path} --by phase"), "it knows step, stream"),
+        (format!("steps {path} --by step"), "it has no --by"),
+        (
+            format!("idle {path} --definition tensorboard"),
+            "tracekit, hta",
+        ),
+        (format!("kernls {path}"), "topics are summary"),
         (
             format!("idle {path} --format csv --table nothing"),
             "nothing",
@@ -106,4 +113,38 @@ fn grouping_tells_rows_apart_and_changes_no_sum() {
         let grouped = total(&format!("kernels --by {by}"), "kernels", "total_ns");
         assert_eq!(grouped, kernels, "{by}");
     }
+}
+
+/// What a topic is said to know changes its answer, and is told apart from what it does not know.
+#[test]
+fn every_topic_knows_the_definitions_that_it_has() {
+    for (topic, path) in TOPICS {
+        let ours = tracekit(&format!("inspect {topic} {path} --format json"));
+        for whose in ["hta", "tensorboard"] {
+            let run = tracekit(&format!(
+                "inspect {topic} {path} --format json --definition {whose}"
+            ));
+            if run.code == 2 {
+                assert!(run.refused().contains("definition"), "{topic}: {}", run.err);
+            } else {
+                assert_eq!(run.code, 0, "{topic}: {}", run.err);
+                assert_ne!(run.out, ours.out, "{topic} {whose}");
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_that_no_number_can_hold_is_refused() {
+    let folder = Folder::new();
+    let event = |ts: u64| {
+        format!(
+            r#"{{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":1,"tid":1,"ts":{ts},"args":{{"Device Type":1,"Device Id":0,"Addr":{ts},"Bytes":{},"Total Reserved":-5}}}}"#,
+            i64::MAX
+        )
+    };
+    let text = format!(r#"{{"traceEvents":[{},{}]}}"#, event(1), event(2));
+    let path = folder.write("memory.json", text);
+    let run = tracekit(&format!("inspect memory {}", path.display()));
+    assert!(run.refused().contains("2^63 bytes"), "{}", run.err);
 }

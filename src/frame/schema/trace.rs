@@ -147,7 +147,7 @@ pub(super) const TABLES: &[TableSchema] = &[
             int("memset_ns", "sum over fills"),
             int(
                 "timeline_ns",
-                "time that the bucket holds the device; adds up to the window with idle",
+                "time that the bucket holds the device; adds up to the window with idle. In rows of steps it is by time, where the sums are of what the step launched",
             ),
             int(
                 "host_wall_ns",

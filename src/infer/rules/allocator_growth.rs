@@ -44,6 +44,7 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
     let calls = case.count("calls for memory", &format!("SELECT COUNT(*) {CALLS}"))?;
     let time = case.ns("time in them", &format!("SELECT SUM(dur_ns) {CALLS}"))?;
     let (steps, growing) = growing(case)?;
+    let of_steps = steps;
     case.note(
         "steps with allocations",
         "count",
@@ -87,6 +88,11 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
         judgement.at_most(
             Level::Low,
             "without whole steps the calls may belong to the set-up",
+        )
+    } else if of_steps == 0 {
+        judgement.at_most(
+            Level::Medium,
+            "no allocations are recorded: only calls to the driver were looked at",
         )
     } else {
         judgement
