@@ -61,7 +61,7 @@ pub use table::{Bucket, Cell, OtherKind, Table, Timeline};
 
 pub(crate) use anchor::{Anchors, NOWHERE};
 pub(crate) use device::{Activity, Stretch};
-pub(crate) use dissection::Dissection;
+pub(crate) use dissection::{Dissection, dissect};
 pub(crate) use host::{HostThread, Moment, NONE, Op, span_of};
 pub(crate) use interval::{Piece, innermost, overlap, piece_at, union};
 pub(crate) use link::Launch;

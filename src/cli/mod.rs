@@ -3,6 +3,7 @@
 //! Standard output has results only, whole or not at all. Standard error has progress and one-line
 //! messages that start with `tracekit: `.
 
+mod annotate;
 mod args;
 mod attribute;
 #[cfg(all(feature = "collect", unix))]
@@ -17,6 +18,7 @@ mod exit;
 #[cfg(feature = "frames")]
 mod export;
 mod gate;
+mod generate;
 #[cfg(feature = "frames")]
 mod infer;
 mod inspect;
@@ -82,7 +84,13 @@ enum Command {
     Repair(repair::Args),
     Slice(slice::Args),
     Redact(redact::Args),
+<<<<<<< HEAD
     Collect(collect::Args),
+=======
+    Annotate(annotate::Args),
+    #[command(hide = true)]
+    Generate(generate::Args),
+>>>>>>> c668eb4 (annotate: a trace for viewers with phases, idle causes and recompute; generate: completions, manuals, schemas; report: in a browser)
 }
 
 /// Runs the program with `arguments`, the first of which is its name.
@@ -110,7 +118,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Repair(args) => repair::run(args),
         Command::Slice(args) => slice::run(args),
         Command::Redact(args) => redact::run(args),
+<<<<<<< HEAD
         Command::Collect(args) => collect::run(args),
+=======
+        Command::Annotate(args) => annotate::run(args),
+        Command::Generate(args) => generate::run(args),
+>>>>>>> c668eb4 (annotate: a trace for viewers with phases, idle causes and recompute; generate: completions, manuals, schemas; report: in a browser)
     };
     done.unwrap_or_else(|error| {
         output::say(&error.to_string());

@@ -24,6 +24,14 @@ pub(super) fn nanoseconds(text: &[u8]) -> Time {
     }
 }
 
+/// The time that the text of a number of microseconds names, where 64 bits hold it.
+pub(crate) fn parse_micros(text: &[u8]) -> Option<crate::units::Ns> {
+    match nanoseconds(text) {
+        Time::Ns(ns) => Some(crate::units::Ns(ns)),
+        Time::TooBig | Time::NotANumber => None,
+    }
+}
+
 /// The common spelling: at most 15 digits, then nothing or a point and at most three more.
 #[inline]
 fn short_nanoseconds(text: &[u8]) -> Option<i64> {

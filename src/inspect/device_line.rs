@@ -6,8 +6,10 @@
 //! ```
 //! Nothing is left out: the times of the bins add up to the timeline of the device, by class and by bucket.
 
+use super::gap::Gaps;
+use super::options::InspectOptions;
 use super::view::View;
-use crate::attribute::{Activity, Bucket, DeviceClass, DeviceWindows, Stretch};
+use crate::attribute::{Activity, Bucket, DeviceClass, DeviceWindows, Dissection, Stretch, Work};
 use crate::units::{Ns, Span};
 
 /// What one device did.
@@ -66,6 +68,23 @@ impl Bin {
 pub(super) fn device_lines(view: &View<'_>, most: usize) -> Vec<DeviceLine> {
     let windows = view.dissection.device_windows();
     windows.iter().map(|it| line(view, it, most)).collect()
+}
+
+/// By device: when it idles between its first and its last work, and why.
+pub(crate) fn idle_gaps(dissection: &Dissection<'_>) -> Vec<(i64, Vec<(Span, &'static str)>)> {
+    let options = InspectOptions::default();
+    let view = View::new(dissection, &[], &options);
+    let windows = dissection.device_windows();
+    windows
+        .iter()
+        .map(|windows| {
+            let work: Vec<&Work> = windows.work.iter().collect();
+            let gaps = Gaps::new(&view, &work, None);
+            let gaps = gaps.within(windows.whole, false);
+            let told = gaps.map(|gap| (gap.span, gap.cause.as_str()));
+            (windows.device, told.collect())
+        })
+        .collect()
 }
 
 fn line(view: &View<'_>, windows: &DeviceWindows<'_>, most: usize) -> DeviceLine {

@@ -80,6 +80,7 @@ pub use roofline::{Bound, DeviceTable, RooflineEstimate, estimate_roofline};
 pub use survey::{Survey, SurveyedFile, survey_paths};
 pub use topic::Topic;
 
+pub(crate) use device_line::idle_gaps;
 pub(crate) use folder::subject_of;
 #[cfg(feature = "frames")]
 pub(crate) use subject::{Inspected, Seen};

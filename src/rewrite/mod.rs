@@ -5,6 +5,7 @@
 //! repair     the same events as valid JSON                                 (clip)
 //! slice      some of the events, with their links
 //! redact     the same events without secrets, names and places
+//! annotate   the same events from time zero on, with rows for phases, recompute and idle time
 //! ```
 //! The content is read twice, first to find out what is in it and then to copy it. So nothing is
 //! written when something cannot be read, and memory is bounded by the longest event or top-level
@@ -12,6 +13,7 @@
 //! about a fifth of the content.) What is no JSON but has one sensible reading is written as JSON
 //! by all three, as the readers of [`ingest`](crate::ingest) read it; every other byte stays.
 
+mod annotate;
 mod document;
 mod json;
 mod redact;
@@ -19,6 +21,7 @@ mod repair;
 mod select;
 mod slice;
 
+pub use annotate::{AnnotateInput, Annotated, annotate};
 pub use document::Lost;
 pub use redact::{Pseudonyms, RedactOptions, Redacted, redact};
 pub use repair::{RepairOptions, Repaired, repair, salvage};

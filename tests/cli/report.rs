@@ -1,5 +1,6 @@
 //! `tracekit report`, and pictures of `tracekit attribute`.
 
+use crate::snapshot::bless_or_compare;
 use crate::{Folder, golden, tracekit};
 
 #[test]
@@ -128,4 +129,92 @@ fn wrong_use_is_one_line() {
         .eq(&2)
         .then_some(())
         .unwrap();
+}
+
+#[test]
+fn packagers_get_completions_manuals_and_schemas() {
+    let folder = Folder::new();
+    let run = tracekit("generate completions bash");
+    assert!(
+        run.code == 0 && run.out.contains("_tracekit()"),
+        "{}",
+        run.err
+    );
+    let man = folder.path().join("man");
+    let run = tracekit(&format!("generate man {}", man.display()));
+    assert_eq!((run.code, run.out.as_str()), (0, ""), "{}", run.err);
+    let page = std::fs::read_to_string(man.join("tracekit-report.1")).unwrap();
+    assert!(
+        page.contains("tracekit\\-report") && page.contains("svg"),
+        "{page}"
+    );
+    // It is for packagers: the short help does not name it.
+    assert!(!tracekit("--help").out.contains("generate"));
+    for (of, arguments) in [("report", "report"), ("attribution", "attribute")] {
+        let schema = tracekit(&format!("generate schema {of}")).json(0);
+        let case = golden("two-steps");
+        let answer = tracekit(&format!("{arguments} {} --format json", case.display())).json(0);
+        assert_eq!(
+            schema["properties"]["schema_version"]["const"],
+            answer["schema_version"]
+        );
+        for key in schema["required"].as_array().unwrap() {
+            assert!(
+                answer.get(key.as_str().unwrap()).is_some(),
+                "{of} has no {key}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_annotated_trace_is_written_compressed() {
+    let folder = Folder::new();
+    let out = folder.path().join("annotated.json.gz");
+    let case = golden("two-steps");
+    let run = tracekit(&format!("annotate {} -o {}", case.display(), out.display()));
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.err.contains("slices added"), "{}", run.err);
+    assert!(std::fs::read(&out).unwrap().starts_with(&[0x1f, 0x8b]));
+    let run = tracekit(&format!("attribute {} --format json", out.display()));
+    let was = tracekit(&format!("attribute {} --format json", case.display())).json(0);
+    assert_eq!(run.json(0)["totals"], was["totals"]);
+    tracekit(&format!(
+        "annotate {0} {0} -o {1}",
+        case.display(),
+        out.display()
+    ))
+    .refused();
+}
+
+#[test]
+fn the_sample_reports_are_fresh() {
+    let sample = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/sample");
+    std::fs::create_dir_all(&sample).unwrap();
+    let case = "fixtures/golden/checkpoint-non-reentrant/trace.json";
+    let reports = [
+        ("report.html", "html"),
+        ("report.md", "markdown"),
+        ("report.json", "json"),
+    ];
+    for (name, format) in reports {
+        let flags = if cfg!(feature = "frames") {
+            "--no-inferences"
+        } else {
+            ""
+        };
+        let run = tracekit(&format!("report {case} --format {format} {flags}"));
+        assert_eq!(run.code, 0, "{}", run.err);
+        bless_or_compare(&sample.join(name), &run.out);
+    }
+    let folder = Folder::new();
+    tracekit(&format!("report {case} --svg {}", folder.path().display()));
+    let mut pictures = 0;
+    for picture in std::fs::read_dir(folder.path()).unwrap() {
+        let path = picture.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        bless_or_compare(&sample.join(path.file_name().unwrap()), &text);
+        pictures += 1;
+    }
+    assert_eq!(pictures, 4);
 }

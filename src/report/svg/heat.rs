@@ -45,7 +45,9 @@ pub(super) fn draw(chart: &Chart, heat: &Heat) -> String {
                     shade,
                     Some(title),
                 );
-                let ink = if shade.contrast(PAPER) > shade.contrast(INK) {
+                let ink = if value.share <= 0.0 {
+                    INK
+                } else if shade.contrast(PAPER) > shade.contrast(INK) {
                     PAPER
                 } else {
                     // Not quite the ink of text on paper, which follows the theme of a page.

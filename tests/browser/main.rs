@@ -1,0 +1,339 @@
+//! The HTML report in a browser. Where there is no Chromium, this says so and is skipped.
+//!
+//! `TRACEKIT_SCREENSHOTS=FOLDER` keeps what it looked like.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod chromium;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use chromium::Chromium;
+use serde_json::{Value, json};
+
+fn package(relative: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
+}
+
+/// Writes the report on `traces`; false where they cannot be read.
+fn report(traces: &[&Path], page: &Path) -> bool {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracekit"));
+    command
+        .arg("report")
+        .args(traces)
+        .arg("-o")
+        .arg(page)
+        .arg("-q");
+    let code = command.output().unwrap().status.code();
+    code == Some(0) || code == Some(4)
+}
+
+fn bytes(base64: &str) -> Vec<u8> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => u32::from(byte - b'A'),
+        b'a'..=b'z' => u32::from(byte - b'a') + 26,
+        b'0'..=b'9' => u32::from(byte - b'0') + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let digits: Vec<u8> = base64.bytes().filter(|byte| *byte != b'=').collect();
+    let mut out = Vec::new();
+    for chunk in digits.chunks(4) {
+        let word =
+            chunk.iter().fold(0, |word, byte| word << 6 | digit(*byte)) << (6 * (4 - chunk.len()));
+        out.extend_from_slice(&word.to_be_bytes()[1..chunk.len()]);
+    }
+    out
+}
+
+/// Keeps a screenshot where that is wanted.
+fn keep(browser: &mut Chromium, name: &str) {
+    let Some(folder) = std::env::var_os("TRACEKIT_SCREENSHOTS") else {
+        return;
+    };
+    std::fs::create_dir_all(&folder).unwrap();
+    let picture = bytes(&browser.screenshot());
+    std::fs::write(Path::new(&folder).join(format!("{name}.png")), picture).unwrap();
+}
+
+fn no_complaints(browser: &Chromium, of: &str) {
+    assert!(
+        browser.complaints.is_empty(),
+        "{of}: {:?}",
+        browser.complaints
+    );
+}
+
+/// What sticks out of the page to the right.
+const STICKING_OUT: &str = "(() => { const width = document.documentElement.clientWidth; \
+    return document.documentElement.scrollWidth <= width ? [] : [...document.querySelectorAll('body *')] \
+    .filter((one) => one.getBoundingClientRect().right > width + 1 && !one.closest('.scroll, .picture, nav')) \
+    .map((one) => one.outerHTML.slice(0, 120)); })()";
+
+#[test]
+fn reports_work_in_a_browser() {
+    let Some(mut browser) = Chromium::start() else {
+        eprintln_skipped();
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("report.html");
+    every_trace(&mut browser, &page);
+    device_trace(&mut browser, &page);
+    two_sides(&mut browser, &page);
+    hostile_names(&mut browser, folder.path());
+}
+
+fn eprintln_skipped() {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "skipped: there is no Chromium here");
+}
+
+/// Every fixture, with one trace of each kind looked at in small windows and the dark.
+fn every_trace(browser: &mut Chromium, page: &Path) {
+    let mut traces: Vec<PathBuf> = std::fs::read_dir(package("fixtures/golden"))
+        .unwrap()
+        .map(|case| {
+            let case = case.unwrap().path();
+            let folder = case.join("trace");
+            if folder.is_dir() {
+                folder
+            } else {
+                case.join("trace.json")
+            }
+        })
+        .collect();
+    traces.extend(
+        std::fs::read_dir(package("fixtures/hostile"))
+            .unwrap()
+            .map(|it| it.unwrap().path()),
+    );
+    traces.push(package("fixtures/traces"));
+    if let Some(more) = std::env::var_os("TRACEKIT_PAGES_OF") {
+        traces.extend(std::env::split_paths(&more));
+    }
+    traces.sort();
+    let mut opened = 0;
+    for trace in &traces {
+        if !report(&[trace], page) {
+            continue;
+        }
+        let name = trace
+            .strip_prefix(package("fixtures"))
+            .unwrap_or(trace)
+            .display()
+            .to_string();
+        browser.resize(1280, 900);
+        browser.open(page);
+        assert_eq!(
+            browser.evaluate("document.documentElement.dataset.ready"),
+            "yes",
+            "{name}"
+        );
+        no_complaints(browser, &name);
+        let shot = name.replace(['/', '.'], "-");
+        keep(browser, shot.trim_matches('-'));
+        for width in [360, 768, 1280] {
+            browser.resize(width, 800);
+            let out = browser.evaluate(STICKING_OUT);
+            assert_eq!(out, json!([]), "{name} in {width} pixels");
+        }
+        opened += 1;
+    }
+    assert!(opened > 50, "only {opened} pages were opened");
+}
+
+fn device_trace(browser: &mut Chromium, page: &Path) {
+    assert!(report(
+        &[&package("fixtures/golden/two-steps/trace.json")],
+        page
+    ));
+    browser.resize(1280, 900);
+    browser.open(page);
+    // Sorting: by time, most first, then least first; totals stay at the end.
+    let times = "(() => { const table = document.getElementById('t2'); \
+        return [...table.tBodies[0].rows].map((row) => [row.className, Number(row.cells[1].dataset.v)]); })()";
+    let sort = "document.querySelector('#t2 th:nth-child(2) button').click()";
+    let sorted = |rows: &Value| -> Vec<f64> {
+        let rows = rows.as_array().unwrap();
+        assert_eq!(rows.last().unwrap()[0], "total");
+        let plain = rows.iter().filter(|row| row[0] == "");
+        plain.map(|row| row[1].as_f64().unwrap()).collect()
+    };
+    browser.evaluate(sort);
+    let most_first = sorted(&browser.evaluate(times));
+    assert!(
+        most_first.len() > 4 && most_first.is_sorted_by(|a, b| a >= b),
+        "{most_first:?}"
+    );
+    browser.evaluate(sort);
+    let least_first = sorted(&browser.evaluate(times));
+    assert!(least_first.is_sorted(), "{least_first:?}");
+    let state =
+        browser.evaluate("document.querySelector('#t2 th:nth-child(2)').getAttribute('aria-sort')");
+    assert_eq!(state, "ascending");
+
+    // Searching.
+    let search = "(() => { const input = document.querySelector('#operators .filter input'); input.value = 'ADAM'; \
+        input.dispatchEvent(new Event('input')); const rows = [...document.querySelectorAll('#operators tbody tr')]; \
+        return [rows.filter((row) => !row.hidden).length, rows.length, \
+        document.querySelector('#operators .filter output').textContent]; })()";
+    if browser.evaluate("!!document.querySelector('#operators .filter')") == true {
+        let found = browser.evaluate(search);
+        assert!(found[0].as_u64() < found[1].as_u64(), "{found}");
+        assert!(found[2].as_str().unwrap().contains(" of "), "{found}");
+    }
+
+    // Zooming: by button, by key, by dragging.
+    let view = "document.querySelector('figure[data-timeline]').view";
+    let range = format!("[{view}.from, {view}.to, {view}.end]");
+    let whole = browser.evaluate(&range);
+    assert_eq!((&whole[0], &whole[1]), (&json!(0), &whole[2]));
+    browser.evaluate("document.querySelector('.controls button[aria-label=\"Zoom in\"]').click()");
+    let half = browser.evaluate(&range);
+    let length = |range: &Value| range[1].as_f64().unwrap() - range[0].as_f64().unwrap();
+    assert!(
+        (length(&half) * 2.0 - length(&whole)).abs() < 1.0,
+        "{half} of {whole}"
+    );
+    let key =
+        "document.querySelector('canvas').dispatchEvent(new KeyboardEvent('keydown', {key: '0'}))";
+    browser.evaluate(key);
+    assert_eq!(browser.evaluate(&range), whole);
+    browser.evaluate("document.querySelector('canvas').scrollIntoView()");
+    let at = browser.evaluate(
+        "(() => { const box = document.querySelector('canvas').getBoundingClientRect(); return [box.left, box.top]; })()",
+    );
+    let place =
+        |x: f64| json!({"x": at[0].as_f64().unwrap() + x, "y": at[1].as_f64().unwrap() + 20.0});
+    for (kind, x) in [
+        ("mousePressed", 400.0),
+        ("mouseMoved", 500.0),
+        ("mouseReleased", 600.0),
+    ] {
+        let mut event = place(x);
+        event["type"] = json!(kind);
+        event["button"] = json!("left");
+        event["clickCount"] = json!(1);
+        browser.send("Input.dispatchMouseEvent", event);
+    }
+    let dragged = browser.evaluate(&range);
+    assert!(
+        length(&dragged) < length(&whole) / 3.0,
+        "{dragged} of {whole}"
+    );
+    let says = browser.evaluate("document.querySelector('.says').textContent");
+    assert!(says.as_str().unwrap().contains(" ms of "), "{says}");
+    no_complaints(browser, "two-steps");
+
+    // On paper.
+    let paper = browser.send(
+        "Page.printToPDF",
+        json!({"printBackground": true, "preferCSSPageSize": true}),
+    );
+    let paper = bytes(paper["data"].as_str().unwrap());
+    assert!(
+        paper.starts_with(b"%PDF-") && paper.len() > 20_000,
+        "{} bytes",
+        paper.len()
+    );
+    if let Some(folder) = std::env::var_os("TRACEKIT_SCREENSHOTS") {
+        std::fs::write(Path::new(&folder).join("paper.pdf"), &paper).unwrap();
+    }
+
+    // In the dark: text is readable on every ground.
+    let scheme =
+        |value: &str| json!({"features": [{"name": "prefers-color-scheme", "value": value}]});
+    let contrasts = "(() => { const lum = (text) => { const parts = text.match(/[\\d.]+/g).slice(0, 3).map((one) => { \
+        const part = one / 255; return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4; }); \
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]; }; \
+        const ground = (one) => { while (one) { const color = getComputedStyle(one).backgroundColor; \
+        if (!color.endsWith(', 0)') && color !== 'transparent') return color; one = one.parentElement; } return 'rgb(255, 255, 255)'; }; \
+        return [...document.querySelectorAll('h1, h2, p, dt, dd, td, th, a, figcaption, button, .u')].filter((one) => one.textContent.trim()).map((one) => { \
+        const [a, b] = [lum(getComputedStyle(one).color), lum(ground(one))]; \
+        return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), one.outerHTML.slice(0, 80)]; }).sort((a, b) => a[0] - b[0])[0]; })()";
+    for value in ["dark", "light"] {
+        browser.send("Emulation.setEmulatedMedia", scheme(value));
+        browser.open(page);
+        let least = browser.evaluate(contrasts);
+        assert!(least[0].as_f64().unwrap() >= 4.5, "{value}: {least}");
+        keep(browser, &format!("theme-{value}"));
+    }
+    let dark = browser.evaluate("getComputedStyle(document.body).backgroundColor");
+    assert_eq!(dark, "rgb(255, 255, 255)");
+
+    // Without its script everything is there.
+    browser.send(
+        "Emulation.setScriptExecutionDisabled",
+        json!({"value": true}),
+    );
+    browser.open(page);
+    assert_eq!(
+        browser.evaluate("document.documentElement.dataset.ready || 'no'"),
+        "no"
+    );
+    let seen = browser.evaluate(
+        "[document.querySelectorAll('table').length, \
+         [...document.querySelectorAll('.picture svg')].every((one) => one.getBoundingClientRect().height > 20), \
+         document.querySelectorAll('.picture svg').length]",
+    );
+    assert!(seen[0].as_u64().unwrap() > 8, "{seen}");
+    assert_eq!(seen[1], true);
+    assert!(seen[2].as_u64().unwrap() >= 3, "{seen}");
+    keep(browser, "no-script");
+    browser.send(
+        "Emulation.setScriptExecutionDisabled",
+        json!({"value": false}),
+    );
+}
+
+fn two_sides(browser: &mut Chromium, page: &Path) {
+    let sides = ["baseline", "checkpoint"].map(|name| package(&format!("fixtures/traces/{name}")));
+    assert!(report(&[&sides[0], &sides[1]], page));
+    browser.resize(1280, 900);
+    browser.open(page);
+    no_complaints(browser, "two sides");
+    assert_eq!(
+        browser.evaluate("!!document.querySelector('#comparison svg')"),
+        true
+    );
+    keep(browser, "comparison");
+}
+
+fn hostile_names(browser: &mut Chromium, folder: &Path) {
+    let long = "k".repeat(10_000);
+    for (number, name) in [
+        "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\">",
+        "</script><script>document.title='run'</script>",
+        "\"'`&amp;<!--\u{202e}evil\u{2066}\u{0}\u{1b}[31m",
+        "שלום עולם مرحبا بالعالم",
+        &long,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let trace = folder.join("trace.json");
+        let event = |cat: &str, pid: u32, ts: u32, dur: u32, args: Value| json!({"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": 1, "ts": ts, "dur": dur, "args": args});
+        let events = json!({"traceEvents": [
+            event("user_annotation", 1, 0, 100, json!({})),
+            event("cpu_op", 1, 1, 50, json!({})),
+            event("cuda_runtime", 1, 2, 5, json!({"correlation": 7})),
+            event("kernel", 0, 20, 30, json!({"correlation": 7, "device": 0, "stream": 7})),
+        ]});
+        std::fs::write(&trace, events.to_string()).unwrap();
+        let page = folder.join("hostile.html");
+        assert!(report(&[&trace], &page));
+        for width in [360, 1280] {
+            browser.resize(width, 900);
+            browser.open(&page);
+            no_complaints(browser, name);
+            assert_ne!(browser.evaluate("document.title"), "run");
+            assert_eq!(
+                browser.evaluate("document.querySelectorAll('img').length"),
+                0
+            );
+            assert_eq!(browser.evaluate(STICKING_OUT), json!([]), "name {number}");
+            keep(browser, &format!("hostile-{number}-{width}"));
+        }
+    }
+}
