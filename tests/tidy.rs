@@ -194,11 +194,8 @@ fn every_flag_is_in_the_readme() {
         &["repair", "--help"],
         &["slice", "--help"],
         &["redact", "--help"],
-<<<<<<< HEAD
         &["collect", "--help"],
-=======
         &["annotate", "--help"],
->>>>>>> c668eb4 (annotate: a trace for viewers with phases, idle causes and recompute; generate: completions, manuals, schemas; report: in a browser)
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_tracekit"))
             .args(arguments)

@@ -84,13 +84,10 @@ enum Command {
     Repair(repair::Args),
     Slice(slice::Args),
     Redact(redact::Args),
-<<<<<<< HEAD
     Collect(collect::Args),
-=======
     Annotate(annotate::Args),
     #[command(hide = true)]
     Generate(generate::Args),
->>>>>>> c668eb4 (annotate: a trace for viewers with phases, idle causes and recompute; generate: completions, manuals, schemas; report: in a browser)
 }
 
 /// Runs the program with `arguments`, the first of which is its name.
@@ -118,12 +115,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Repair(args) => repair::run(args),
         Command::Slice(args) => slice::run(args),
         Command::Redact(args) => redact::run(args),
-<<<<<<< HEAD
         Command::Collect(args) => collect::run(args),
-=======
         Command::Annotate(args) => annotate::run(args),
         Command::Generate(args) => generate::run(args),
->>>>>>> c668eb4 (annotate: a trace for viewers with phases, idle causes and recompute; generate: completions, manuals, schemas; report: in a browser)
     };
     done.unwrap_or_else(|error| {
         output::say(&error.to_string());
