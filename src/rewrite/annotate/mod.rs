@@ -71,8 +71,6 @@ struct Plan {
     first: Option<Ns>,
     /// Added to every time of the file.
     shift: Ns,
-    /// Number of the event array that counts.
-    array: u64,
     leave_out: Vec<EventId>,
     tracks: Tracks,
     repeated: Repeated,
@@ -137,7 +135,6 @@ pub fn annotate(
                 merged: merged.then_some((number, input.label)),
             },
             writer: &mut writer,
-            array: 0,
             event: 0,
             left_out: 0,
             members: (!merged).then_some(&mut members),
@@ -205,18 +202,17 @@ fn plan(
 ) -> Result<Plan> {
     let trace = Trace::from_bytes(input.stored, &IngestOptions::default())?;
     let events = &trace.events;
-    let (mut repeated, mut array) = (Repeated::default(), 1);
+    let mut repeated = Repeated::default();
     let several = [HealthCode::DuplicateKey, HealthCode::ReplacedEvents];
     if several.iter().any(|code| trace.health.get(*code) > 0) {
-        let mut arrays = Arrays(0);
         let tour = Tour {
             stored: input.stored,
             salvage: false,
             pass: (0, 1),
             progress: &|_, _| {},
         };
-        repeated = tour.survey(&mut arrays)?.repeated;
-        array = arrays.0.max(1);
+        // Of several event arrays, only the last is copied then.
+        repeated = tour.survey(&mut Nothing)?.repeated;
     }
     let leave_out: Vec<EventId> = events.ids().filter(|id| !has_place(&trace, *id)).collect();
     let starts = events
@@ -240,25 +236,11 @@ fn plan(
         absolute_base: Ns(trace.metadata.base_time_ns.unwrap_or(0)),
         first,
         shift: Ns::ZERO,
-        array,
         leave_out,
         tracks,
         repeated,
         processes,
     })
-}
-
-/// Counts event arrays.
-struct Arrays(u64);
-
-impl Edit for Arrays {
-    fn begin(&mut self) {
-        self.0 += 1;
-    }
-
-    fn event(&mut self, offset: u64, text: &[u8], out: &mut Vec<u8>) -> Fate {
-        Nothing.event(offset, text, out)
-    }
 }
 
 fn is_timed(trace: &Trace, id: EventId) -> bool {
@@ -339,7 +321,6 @@ struct Copy<'a, 'w> {
     plan: &'a Plan,
     rewriter: Rewriter<'a>,
     writer: &'a mut Writer<'w>,
-    array: u64,
     event: usize,
     /// Of the events to leave out, how many were passed.
     left_out: usize,
@@ -349,15 +330,7 @@ struct Copy<'a, 'w> {
 }
 
 impl Edit for Copy<'_, '_> {
-    fn begin(&mut self) {
-        self.array += 1;
-    }
-
     fn event(&mut self, _: u64, text: &[u8], _: &mut Vec<u8>) -> Fate {
-        // The array form has no beginning of its own.
-        if self.array.max(1) != self.plan.array {
-            return Fate::Drop;
-        }
         let number = self.event;
         self.event += 1;
         let is_out = |id: &EventId| id.index() == number;
