@@ -151,9 +151,15 @@ fn device_trace(browser: &mut Chromium, page: &Path) {
     browser.resize(1280, 900);
     browser.open(page);
     // Sorting: by time, most first, then least first; totals stay at the end.
-    let times = "(() => { const table = document.getElementById('t2'); \
-        return [...table.tBodies[0].rows].map((row) => [row.className, Number(row.cells[1].dataset.v)]); })()";
-    let sort = "document.querySelector('#t2 th:nth-child(2) button').click()";
+    let find = "[...document.querySelectorAll('table')].find((table) => table.tBodies[0].rows.length > 5 \
+        && table.tBodies[0].rows[table.tBodies[0].rows.length - 1].className === 'total').id";
+    let id = browser.evaluate(find);
+    let id = id.as_str().expect("a table with a total");
+    let times = &format!(
+        "(() => {{ const table = document.getElementById('{id}'); \
+        return [...table.tBodies[0].rows].map((row) => [row.className, Number(row.cells[1].dataset.v)]); }})()"
+    );
+    let sort = &format!("document.querySelector('#{id} th:nth-child(2) button').click()");
     let sorted = |rows: &Value| -> Vec<f64> {
         let rows = rows.as_array().unwrap();
         assert_eq!(rows.last().unwrap()[0], "total");
@@ -169,8 +175,9 @@ fn device_trace(browser: &mut Chromium, page: &Path) {
     browser.evaluate(sort);
     let least_first = sorted(&browser.evaluate(times));
     assert!(least_first.is_sorted(), "{least_first:?}");
-    let state =
-        browser.evaluate("document.querySelector('#t2 th:nth-child(2)').getAttribute('aria-sort')");
+    let state = browser.evaluate(&format!(
+        "document.querySelector('#{id} th:nth-child(2)').getAttribute('aria-sort')"
+    ));
     assert_eq!(state, "ascending");
 
     // Searching.

