@@ -18,6 +18,7 @@ use super::subject::{Inspected, Subject, stacked};
 use super::view::View;
 use crate::attribute::{DeviceWindows, Work};
 use crate::error::Result;
+use crate::model::ActivityType;
 use crate::units::{Ns, Span};
 
 /// Why devices idle.
@@ -273,8 +274,10 @@ fn temporal_breakdown(view: &View<'_>, events: &HtaEvents) -> Frame {
     let rows: Vec<[Ns; 4]> = start
         .zip(end)
         .map(|(start, end)| {
+            // Waiting is busy there, and neither computation nor anything else.
             let computes = |event: &&HtaEvent| {
-                Type::of(view.trace().strings.get(event.name)) == Type::Computation
+                event.activity != ActivityType::CudaSync
+                    && Type::of(view.trace().strings.get(event.name)) == Type::Computation
             };
             let (_, busy) = union_len(device.iter().map(span));
             let (_, compute) = union_len(device.iter().filter(computes).map(span));
