@@ -42,14 +42,10 @@ pub(super) fn read(
     compression: Compression,
     options: &IngestOptions,
 ) -> Result<Document> {
-    if let Some(document) = in_blocks(
-        Inflater::new(bytes, compression, options.max_content),
-        options,
-    )? {
+    if let Some(document) = in_blocks(Inflater::new(bytes, compression), options)? {
         return Ok(document);
     }
-    let inflater = Inflater::new(bytes, compression, options.max_content);
-    let content = inflate::whole(inflater, MAX_WHOLE)?;
+    let content = inflate::whole(Inflater::new(bytes, compression), MAX_WHOLE)?;
     document::read(&content, options)
 }
 
