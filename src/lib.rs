@@ -6,6 +6,8 @@
 )]
 
 pub mod attribute;
+#[cfg(feature = "batch")]
+pub mod batch;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(all(feature = "collect", unix))]

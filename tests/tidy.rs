@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layers, from the bottom up: a file may use only its own layer and those before it.
-const LAYERS: [&[&str]; 13] = [
+const LAYERS: [&[&str]; 14] = [
     &["units", "error", "health", "stats"],
     &["model"],
     &["ingest"],
@@ -18,6 +18,7 @@ const LAYERS: [&[&str]; 13] = [
     &["doctor", "rewrite", "collect"],
     &["evidence"],
     &["report"],
+    &["batch"],
     &["cli"],
 ];
 

@@ -277,17 +277,7 @@ fn read_file<T: Send>(
         error: located(error),
         failed: true,
     })?;
-    let read = || match Trace::from_bytes(source.bytes(), &request.ingest) {
-        Ok(trace) => attributed_and(input, &trace, request, Some(source.bytes()), |dissection| {
-            look(dissection, source.bytes())
-        }),
-        Err(error) => match request.salvage {
-            Some(salvage) if error.is_damage() => {
-                salvaged(input, &source, &error, salvage, request, look)
-            }
-            _ => Err(error),
-        },
-    };
+    let read = || attributed_bytes(input, source.bytes(), request, look);
     let (file, sha256) = rayon::join(read, || request.hash_inputs.then(|| hash(source.bytes())));
     let mut file = file.map_err(|error| {
         let is_trace =
@@ -301,18 +291,56 @@ fn read_file<T: Send>(
     Ok(file)
 }
 
+/// Attributes the trace in `bytes`, the stored content of `input`, and takes what `look` sees in its
+/// dissection and the content that it was read from.
+///
+/// # Errors
+/// When `bytes` are no trace, or damaged and not to be salvaged.
+pub(crate) fn attributed_bytes<T>(
+    input: &Input,
+    bytes: &[u8],
+    request: &Request<'_>,
+    look: impl FnOnce(&Dissection<'_>, &[u8]) -> Result<T>,
+) -> Result<File<T>> {
+    match Trace::from_bytes(bytes, &request.ingest) {
+        Ok(trace) => attributed_and(input, &trace, request, Some(bytes), |dissection| {
+            look(dissection, bytes)
+        }),
+        Err(error) => match request.salvage {
+            Some(salvage) if error.is_damage() => {
+                salvaged(input, bytes, &error, salvage, request, look)
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+/// The attribution of one file alone, and what was seen in it.
+///
+/// # Errors
+/// When the file has no step of the range that was asked for.
+pub(crate) fn attribution_of<T>(
+    file: File<T>,
+    request: &Request<'_>,
+) -> Result<(Attribution, Vec<T>)> {
+    let files = vec![file];
+    check_steps(&files, request)?;
+    let skipped = Vec::new();
+    combine(Gathered { files, skipped }, request)
+}
+
 /// Attributes what is whole in a damaged file.
 fn salvaged<T>(
     input: &Input,
-    source: &Source,
+    bytes: &[u8],
     damage: &Error,
     salvage: Salvage,
     request: &Request<'_>,
     look: impl FnOnce(&Dissection<'_>, &[u8]) -> Result<T>,
 ) -> Result<File<T>> {
-    let salvaged = salvage(source.bytes())?;
+    let salvaged = salvage(bytes)?;
     let mut trace = Trace::from_bytes(&salvaged.content, &request.ingest)?;
-    trace.bytes = source.bytes().len() as u64;
+    trace.bytes = bytes.len() as u64;
     let health = &mut trace.health;
     health.forget_places();
     // The content notes what was just done to it, which is being told here.
@@ -405,7 +433,6 @@ fn attributed_and<T>(
     })
 }
 
-/// SHA-256 of the stored bytes.
 /// SHA-256 of `bytes` in hexadecimal digits.
 pub(crate) fn hash(bytes: &[u8]) -> String {
     let mut text = String::new();
@@ -630,7 +657,8 @@ fn steps_in_force(range: StepRange) -> [Option<u64>; 2] {
     ]
 }
 
-fn options_in_force(request: &Request<'_>) -> BTreeMap<&'static str, Value> {
+/// The options of `request`, by name.
+pub(crate) fn options_in_force(request: &Request<'_>) -> BTreeMap<&'static str, Value> {
     let options = request.options;
     let patterns: Vec<String> = options
         .phases

@@ -46,8 +46,8 @@ pub use evidence::EvidenceKind;
 pub(crate) use file::FileAttribution;
 pub use file::{HostOperation, host_operations};
 pub(crate) use folder::{
-    File as AttributedFile, attribute_and, attributed, check_ranks, hash, nothing_readable,
-    put_in_order, read_each,
+    File as AttributedFile, attribute_and, attributed, attributed_bytes, attribution_of,
+    check_ranks, hash, nothing_readable, options_in_force, put_in_order, read_each,
 };
 pub use folder::{ProgressEvent, Request, Salvage, Salvaged, attribute_paths};
 pub use options::{AttributeOptions, RecomputeEvidence, StepRange};
@@ -57,6 +57,7 @@ pub use result::{
     HostStep, HostStepPhase, Imbalance, InputRecord, LinkedBy, LostContent, RankResult, Recompute,
     RunResult, SCHEMA_VERSION, SkippedInput, StepTime, Tool, TopKernel, WeakRecompute,
 };
+pub(crate) use run::{is_rank_folder, rank_in_name, rank_of_path, window_of_path};
 pub use table::{Bucket, Cell, OtherKind, Table, Timeline};
 
 pub(crate) use anchor::{Anchors, NOWHERE};

@@ -38,6 +38,16 @@ pub(crate) fn rank_of_path(path: &Path) -> Option<i64> {
     RANK.captures(folder)?[1].parse().ok()
 }
 
+/// True for the name of a folder that holds one rank.
+pub(crate) fn is_rank_folder(name: &str) -> bool {
+    RANK_FOLDER.is_match(name)
+}
+
+/// Where in a file name its rank is told.
+pub(crate) fn rank_in_name(name: &str) -> Option<std::ops::Range<usize>> {
+    RANK.find(name).map(|found| found.range())
+}
+
 /// Which worker wrote a file, and the timestamp in its name. Files of one worker that differ only
 /// in the timestamp are further profiler windows of the same rank.
 pub(crate) fn window_of_path(path: &Path) -> (PathBuf, u64) {

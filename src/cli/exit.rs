@@ -20,6 +20,10 @@ pub enum Exit {
     SomeInputsFailed,
     /// The status of a program that was run: its own, or 128 and the signal that ended it.
     Child(u8),
+    /// 1: a regression was found.
+    Regressed,
+    /// 130: interrupted; what was done until then is kept.
+    Interrupted,
 }
 
 impl Exit {
@@ -27,11 +31,12 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::Strict | Self::Rejected => 1,
+            Self::Strict | Self::Rejected | Self::Regressed => 1,
             Self::Failure => 2,
             Self::Tune => 3,
             Self::SomeInputsFailed => 4,
             Self::Child(status) => status,
+            Self::Interrupted => 130,
         }
     }
 }

@@ -6,6 +6,8 @@
 mod annotate;
 mod args;
 mod attribute;
+#[cfg(feature = "batch")]
+mod batch;
 #[cfg(all(feature = "collect", unix))]
 mod collect;
 #[cfg(not(all(feature = "collect", unix)))]
@@ -22,7 +24,7 @@ mod generate;
 #[cfg(feature = "frames")]
 mod infer;
 mod inspect;
-#[cfg(not(feature = "frames"))]
+#[cfg(not(feature = "batch"))]
 mod no_frames;
 mod output;
 mod progress;
@@ -71,12 +73,16 @@ enum Command {
     Query(query::Args),
     #[cfg(feature = "frames")]
     Export(export::Args),
+    #[cfg(feature = "batch")]
+    Batch(Box<batch::Args>),
     #[cfg(not(feature = "frames"))]
     Infer(no_frames::Args),
     #[cfg(not(feature = "frames"))]
     Query(no_frames::Args),
     #[cfg(not(feature = "frames"))]
     Export(no_frames::Args),
+    #[cfg(not(feature = "batch"))]
+    Batch(no_frames::Args),
     Doctor(doctor::Args),
     Gate(gate::Args),
     Report(report::Args),
@@ -106,8 +112,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Query(args) => query::run(args),
         #[cfg(feature = "frames")]
         Command::Export(args) => export::run(args),
+        #[cfg(feature = "batch")]
+        Command::Batch(args) => batch::run(args),
         #[cfg(not(feature = "frames"))]
         Command::Infer(args) | Command::Query(args) | Command::Export(args) => no_frames::run(args),
+        #[cfg(not(feature = "batch"))]
+        Command::Batch(args) => no_frames::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Gate(args) => gate::run(args),
         Command::Report(args) => report::run(args),

@@ -1,14 +1,15 @@
-//! Subcommands that need data frames, in a build without them: they say how to get a build that has.
+//! Subcommands that need data frames or archives, in a build without them: they say how to get a build that has.
 
 use std::ffi::OsString;
 
 use super::exit::Exit;
 use crate::error::{Error, ErrorKind, Result};
 
-const ADVICE: &str = "This build of tracekit has no data frames. The default features have them:
+const ADVICE: &str =
+    "This build of tracekit lacks data frames or archives. The default features have them:
 cargo install tracekit";
 
-/// Needs data frames, which this build does not have
+/// Needs data frames or archives, which this build does not have
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = ADVICE, disable_help_flag = true)]
 pub(super) struct Args {
@@ -21,6 +22,6 @@ pub(super) struct Args {
 pub(super) fn run(_args: &Args) -> Result<Exit> {
     Err(Error::new(
         ErrorKind::Usage,
-        "this build has no data frames: build it with its default features, or --features frames",
+        "this build has no data frames, or no archives: build it with its default features, or --features batch",
     ))
 }

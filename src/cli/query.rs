@@ -1,5 +1,7 @@
 //! `tracekit query`: SQL over the tables of traces.
 
+#[cfg(feature = "batch")]
+use std::path::Path;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -10,7 +12,11 @@ use super::output::{Target, say};
 use super::progress::Progress;
 use super::reading::ReadingArgs;
 use super::threads;
+#[cfg(feature = "batch")]
+use crate::batch::{DATASET_TABLES, is_dataset, read_dataset, tables_named};
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "batch")]
+use crate::frame::query_frames;
 use crate::frame::{DataFrame, TABLES, query, read_tables, tables_in, unanswerable};
 use crate::report::{self, data_frame_document, data_frame_json, data_frame_rows, tables_document};
 
@@ -22,6 +28,8 @@ Examples:
       How often which call is made.
   tracekit query --tables
       Which tables and columns there are.
+  tracekit query dataset/ \"SELECT run, step_median_ns FROM runs ORDER BY run\"
+      The tables of a dataset that tracekit batch made.
 
 Exit codes:
   0  done
@@ -108,6 +116,12 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let (paths, sql) = paths_and_sql(args)?;
+    #[cfg(feature = "batch")]
+    if let [dataset] = paths
+        && is_dataset(dataset)
+    {
+        return of_dataset(args, &target, dataset, sql);
+    }
     target.check_inputs(paths)?;
     let names = tables_in(sql);
     if names.is_empty() {
@@ -138,6 +152,24 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     } else {
         Exit::Done
     })
+}
+
+/// Answers a question about a dataset that `tracekit batch` made.
+#[cfg(feature = "batch")]
+fn of_dataset(args: &Args, target: &Target, dataset: &Path, sql: &str) -> Result<Exit> {
+    let names = tables_named(sql);
+    if names.is_empty() {
+        let known: Vec<&str> = DATASET_TABLES.iter().map(|table| table.name).collect();
+        let message = format!(
+            "the query names no table of the dataset: {}",
+            known.join(", ")
+        );
+        return Err(Error::new(ErrorKind::Query, message));
+    }
+    threads::start(args.input.threads)?;
+    let frames = read_dataset(dataset, &names)?;
+    target.write(&rendered(args, target, &query_frames(&frames, sql)?)?)?;
+    Ok(Exit::Done)
 }
 
 /// What to read, and the query behind it.

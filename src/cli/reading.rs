@@ -73,6 +73,12 @@ impl ReadingArgs {
         options
     }
 
+    /// What to do with damaged files.
+    #[cfg(feature = "batch")]
+    pub(super) fn salvage(&self) -> Option<Salvage> {
+        self.salvage.then_some(salvage as Salvage)
+    }
+
     /// What to read, of `paths`.
     pub(super) fn request<'a>(
         &self,

@@ -233,6 +233,17 @@ fn add_run(
     });
 }
 
+/// What `file` alone can be used for; `measures` are those of its trace.
+pub(crate) fn judgement_of<T>(file: &AttributedFile<T>, measures: &Measures) -> Judgement {
+    let attribution = &file.attribution;
+    let facts = measures.facts(file.record.events, attribution);
+    let context = Context::of_file(attribution, &facts);
+    let findings = findings(&attribution.health, context, |code, entry| {
+        measures.of(code, entry, attribution)
+    });
+    verdict(findings.iter()).judgement
+}
+
 /// The findings in `health`, weighed, the gravest first.
 fn findings(
     health: &Health,

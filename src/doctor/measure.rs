@@ -8,7 +8,7 @@ use crate::units::{Ns, Span};
 
 /// What the shares of findings are shares of, and the times that only the events tell.
 #[derive(Debug, Default)]
-pub(super) struct Measures {
+pub(crate) struct Measures {
     /// Events with a start and a length.
     events: u64,
     /// Device events, those left out of the numbers included.
@@ -21,7 +21,7 @@ pub(super) struct Measures {
 
 impl Measures {
     /// Looks through the events of a trace.
-    pub(super) fn new(trace: &Trace) -> Self {
+    pub(crate) fn new(trace: &Trace) -> Self {
         let events = &trace.events;
         let mut measures = Self::default();
         let mut unfinished: Vec<Span> = Vec::new();

@@ -23,4 +23,6 @@ pub use diagnosis::{
     SCHEMA_VERSION, SkippedFile, Use, Verdict,
 };
 pub use explanation::{Code, Codes, codes};
+pub(crate) use folder::judgement_of;
 pub use folder::{Examination, diagnose_paths};
+pub(crate) use measure::Measures;

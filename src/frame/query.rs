@@ -1,5 +1,7 @@
 //! Queries in SQL over tables.
 
+use std::collections::BTreeMap;
+
 use polars::prelude::*;
 use polars::sql::SQLContext;
 
@@ -47,10 +49,18 @@ pub fn unanswerable(sql: &str) -> Error {
 /// # Errors
 /// When the SQL cannot be understood or names what is not there.
 pub fn query(tables: &Tables, sql: &str) -> Result<DataFrame> {
+    query_frames(&tables.frames, sql)
+}
+
+/// The result of `sql` over data frames by name.
+///
+/// # Errors
+/// When the SQL cannot be understood or names what is not there.
+pub fn query_frames(frames: &BTreeMap<&'static str, DataFrame>, sql: &str) -> Result<DataFrame> {
     only_reads(sql)?;
     guarded(sql, || {
         let mut context = SQLContext::new();
-        for (name, frame) in &tables.frames {
+        for (name, frame) in frames {
             context.register(name, frame.clone().lazy());
         }
         context.execute(sql).and_then(LazyFrame::collect)

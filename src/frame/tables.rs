@@ -9,10 +9,13 @@ use super::events::events;
 use super::files::files;
 use super::schema::{self, Dtype, TableSchema};
 use super::work::device_work;
-use crate::attribute::{Attribution, ProgressEvent, RankResult, Request, attribute_and};
+use crate::attribute::{
+    Attribution, Dissection, ProgressEvent, RankResult, Request, attribute_and,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::inspect::{
-    Frame, Inspected, Seen, Topic, View, attribution_frame, health_frame, subject_of,
+    Frame, InspectOptions, Inspected, Seen, Topic, View, attribution_frame, health_frame,
+    subject_of,
 };
 
 /// Tables over all files, by name.
@@ -26,7 +29,7 @@ pub struct Tables {
 
 /// What is taken from one file.
 #[derive(Default)]
-struct Taken {
+pub(crate) struct Taken {
     events: Option<DataFrame>,
     device_work: Option<DataFrame>,
     topics: Vec<Seen>,
@@ -42,83 +45,123 @@ pub fn read_tables(
     names: &[&str],
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Tables> {
-    let wanted = wanted(names)?;
-    let is_wanted = |name: &str| wanted.iter().any(|table| table.name == name);
-    let mut topics: Vec<Topic> = wanted
-        .iter()
-        .filter_map(|table| Some(table.topic?.0))
-        .collect();
-    topics.sort_unstable();
-    topics.dedup();
-    let subjects: Vec<_> = topics.iter().map(|topic| subject_of(*topic)).collect();
-    let options = schema::options();
+    let plan = Plan::new(names)?;
     let (attribution, taken) = attribute_and(request, progress, |dissection, content| {
-        let view = View::new(dissection, content, &options);
+        plan.take(dissection, content)
+    })?;
+    plan.tables(attribution, taken)
+}
+
+/// Which tables to make, and how.
+pub(crate) struct Plan {
+    wanted: Vec<&'static TableSchema>,
+    topics: Vec<Topic>,
+    options: InspectOptions,
+}
+
+impl Plan {
+    /// The plan for the tables called `names`; all of them when it is empty.
+    ///
+    /// # Errors
+    /// When no table has one of the names.
+    pub(crate) fn new(names: &[&str]) -> Result<Self> {
+        let wanted = wanted(names)?;
+        let mut topics: Vec<Topic> = wanted
+            .iter()
+            .filter_map(|table| Some(table.topic?.0))
+            .collect();
+        topics.sort_unstable();
+        topics.dedup();
+        Ok(Self {
+            wanted,
+            topics,
+            options: schema::options(),
+        })
+    }
+
+    fn is_wanted(&self, name: &str) -> bool {
+        self.wanted.iter().any(|table| table.name == name)
+    }
+
+    /// What one file has for the tables.
+    ///
+    /// # Errors
+    /// As those who look at it.
+    pub(crate) fn take(&self, dissection: &Dissection<'_>, content: &[u8]) -> Result<Taken> {
+        let view = View::new(dissection, content, &self.options);
         let made = |frame: PolarsResult<DataFrame>| frame.map(Some).map_err(|error| failed(&error));
-        let seen: Result<Vec<Seen>> = subjects.iter().map(|subject| subject.look(&view)).collect();
+        let topics = self.topics.iter();
+        let seen: Result<Vec<Seen>> = topics.map(|topic| subject_of(*topic).look(&view)).collect();
         Ok(Taken {
-            events: if is_wanted("events") {
+            events: if self.is_wanted("events") {
                 made(events(view.trace()))?
             } else {
                 None
             },
-            device_work: if is_wanted("device_work") {
+            device_work: if self.is_wanted("device_work") {
                 Some(device_work(&view)?)
             } else {
                 None
             },
             topics: seen?,
         })
-    })?;
-    let mut frames = BTreeMap::new();
-    let mut of_topics: Vec<Vec<Seen>> = subjects.iter().map(|_| Vec::new()).collect();
-    let mut raw: [Vec<Option<DataFrame>>; 2] = Default::default();
-    for taken in taken {
-        raw[0].push(taken.events);
-        raw[1].push(taken.device_work);
-        for (list, seen) in of_topics.iter_mut().zip(taken.topics) {
-            list.push(seen);
+    }
+
+    /// The tables of all files: `taken` has one entry a rank of `attribution`.
+    ///
+    /// # Errors
+    /// When Polars refuses.
+    pub(crate) fn tables(&self, attribution: Attribution, taken: Vec<Taken>) -> Result<Tables> {
+        let mut frames = BTreeMap::new();
+        let mut of_topics: Vec<Vec<Seen>> = self.topics.iter().map(|_| Vec::new()).collect();
+        let mut raw: [Vec<Option<DataFrame>>; 2] = Default::default();
+        for taken in taken {
+            raw[0].push(taken.events);
+            raw[1].push(taken.device_work);
+            for (list, seen) in of_topics.iter_mut().zip(taken.topics) {
+                list.push(seen);
+            }
         }
-    }
-    for (name, parts) in ["events", "device_work"].into_iter().zip(raw) {
-        if is_wanted(name)
-            && let Some(whole) = stacked(&attribution, parts).map_err(|error| failed(&error))?
-        {
-            frames.insert(name, whole);
+        for (name, parts) in ["events", "device_work"].into_iter().zip(raw) {
+            if self.is_wanted(name)
+                && let Some(whole) = stacked(&attribution, parts).map_err(|error| failed(&error))?
+            {
+                frames.insert(name, whole);
+            }
         }
-    }
-    if is_wanted("files") {
-        let table = files(&attribution).map_err(|error| failed(&error))?;
-        frames.insert("files", table);
-    }
-    let mut made: Vec<Frame> = Vec::new();
-    for ((topic, subject), seen) in topics.iter().zip(&subjects).zip(of_topics) {
-        for frame in subject.tables(Inspected::of(&attribution, seen)) {
-            let name = name_of(*topic, &frame);
-            debug_assert!(name.is_some(), "{} is in no schema", frame.name);
-            made.extend(name.map(|name| Frame { name, ..frame }));
+        if self.is_wanted("files") {
+            let table = files(&attribution).map_err(|error| failed(&error))?;
+            frames.insert("files", table);
         }
-    }
-    if is_wanted("attribution") {
-        made.push(attribution_frame(&attribution));
-    }
-    if is_wanted("health") {
-        made.push(health_frame(&attribution));
-    }
-    for frame in made {
-        let name = frame.name;
-        if is_wanted(name) {
-            frames.insert(name, data_frame(frame).map_err(|error| failed(&error))?);
+        let mut made: Vec<Frame> = Vec::new();
+        for (topic, seen) in self.topics.iter().zip(of_topics) {
+            for frame in subject_of(*topic).tables(Inspected::of(&attribution, seen)) {
+                let name = name_of(*topic, &frame);
+                debug_assert!(name.is_some(), "{} is in no schema", frame.name);
+                made.extend(name.map(|name| Frame { name, ..frame }));
+            }
         }
+        if self.is_wanted("attribution") {
+            made.push(attribution_frame(&attribution));
+        }
+        if self.is_wanted("health") {
+            made.push(health_frame(&attribution));
+        }
+        for frame in made {
+            let name = frame.name;
+            if self.is_wanted(name) {
+                frames.insert(name, data_frame(frame).map_err(|error| failed(&error))?);
+            }
+        }
+        // What no file had anything for has its columns all the same.
+        for table in &self.wanted {
+            frames.entry(table.name).or_insert_with(|| empty(table));
+        }
+        Ok(Tables {
+            attribution,
+            frames,
+        })
     }
-    // What no file had anything for has its columns all the same.
-    for table in wanted {
-        frames.entry(table.name).or_insert_with(|| empty(table));
-    }
-    Ok(Tables {
-        attribution,
-        frames,
-    })
 }
 
 /// What the table is called that `topic` calls by the name of `frame`.
@@ -199,6 +242,6 @@ fn of_file(
 }
 
 /// What Polars could not do. Its messages are about our tables, never about a file.
-pub(super) fn failed(error: &PolarsError) -> Error {
+pub(crate) fn failed(error: &PolarsError) -> Error {
     Error::new(ErrorKind::Query, error.to_string().replace('\n', " "))
 }

@@ -24,4 +24,5 @@ pub use inference::{
 pub use ratios::{Ratio, Ratios};
 pub use rules::{RuleText, explanations};
 pub use run::{Inferences, RunInferences, SCHEMA_VERSION, infer_paths};
+pub(crate) use run::{infer_tables, tables_of_rules};
 pub use thresholds::Thresholds;

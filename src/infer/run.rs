@@ -63,15 +63,8 @@ pub fn infer_paths(
     thresholds: &Thresholds,
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Inferences> {
-    let mut names: BTreeSet<&str> = RULES.iter().flat_map(|rule| rule.tables).copied().collect();
-    names.insert("health");
-    for rule in thresholds.rules() {
-        names.extend(tables_in(&rule.sql));
-    }
-    let names: Vec<&str> = names.into_iter().collect();
-    let tables = read_tables(request, &names, progress)?;
-    let runs = (0..tables.attribution.runs.len()).map(|run| of_run(&tables, run, thresholds));
-    let runs = runs.collect::<Result<_>>()?;
+    let tables = read_tables(request, &tables_of_rules(thresholds), progress)?;
+    let runs = infer_tables(&tables, thresholds)?;
     let attribution = tables.attribution;
     Ok(Inferences {
         schema_version: SCHEMA_VERSION,
@@ -83,6 +76,25 @@ pub fn infer_paths(
         runs,
         health: attribution.health,
     })
+}
+
+/// The tables that rules read.
+pub(crate) fn tables_of_rules(thresholds: &Thresholds) -> Vec<&'static str> {
+    let mut names: BTreeSet<&str> = RULES.iter().flat_map(|rule| rule.tables).copied().collect();
+    names.insert("health");
+    for rule in thresholds.rules() {
+        names.extend(tables_in(&rule.sql));
+    }
+    names.into_iter().collect()
+}
+
+/// Tests every rule on every run of `tables`, which must have those that rules read.
+///
+/// # Errors
+/// When the query of a rule of the user's cannot be answered.
+pub(crate) fn infer_tables(tables: &Tables, thresholds: &Thresholds) -> Result<Vec<RunInferences>> {
+    let runs = 0..tables.attribution.runs.len();
+    runs.map(|run| of_run(tables, run, thresholds)).collect()
 }
 
 fn of_run(tables: &Tables, number: usize, thresholds: &Thresholds) -> Result<RunInferences> {

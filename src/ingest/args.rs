@@ -158,7 +158,7 @@ pub(crate) fn arguments<T: Send>(
         return Ok(parts?.into_iter().flatten().collect());
     };
     let mut window = Window {
-        inflater: Inflater::new(bytes, compression),
+        inflater: Inflater::new(bytes, compression, u64::MAX),
         bytes: Vec::new(),
         start: 0,
         base: 0,

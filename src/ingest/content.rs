@@ -126,7 +126,7 @@ impl<'a> Content<'a> {
     /// damaged: the content ends there.
     pub(crate) fn new(stored: &'a [u8], lenient: bool) -> Self {
         let inflater =
-            Compression::of(stored).map(|compression| Inflater::new(stored, compression));
+            Compression::of(stored).map(|compression| Inflater::new(stored, compression, u64::MAX));
         Self {
             stored,
             last: inflater.is_none(),

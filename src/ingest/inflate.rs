@@ -35,6 +35,18 @@ impl Compression {
         }
     }
 
+    /// How much content there is, by what stands at the start or the end.
+    pub(super) fn claim(self, head: &[u8], tail: &[u8]) -> Option<u64> {
+        match self {
+            // Of the last member, at its end.
+            Self::Gzip => tail
+                .last_chunk::<4>()
+                .map(|len| u64::from(u32::from_le_bytes(*len))),
+            // Of the first frame, at its start.
+            Self::Zstd => zstd::zstd_safe::get_frame_content_size(head).ok().flatten(),
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -55,6 +67,8 @@ impl Compression {
 pub(super) struct Inflater<'a> {
     bytes: &'a [u8],
     stream: Stream<'a>,
+    /// So much content may still come.
+    left: u64,
 }
 
 enum Stream<'a> {
@@ -63,13 +77,17 @@ enum Stream<'a> {
 }
 
 impl<'a> Inflater<'a> {
-    /// The inflater of `bytes`, which are of this `compression`.
-    pub(super) fn new(bytes: &'a [u8], compression: Compression) -> Self {
+    /// The inflater of `bytes`, which are of this `compression` and may hold up to `limit` bytes of content.
+    pub(super) fn new(bytes: &'a [u8], compression: Compression, limit: u64) -> Self {
         let stream = match compression {
             Compression::Gzip => Stream::Gzip(Box::new(GzDecoder::new(bytes))),
             Compression::Zstd => Stream::Zstd(zstd::stream::read::Decoder::with_buffer(bytes).ok()),
         };
-        Self { bytes, stream }
+        Self {
+            bytes,
+            stream,
+            left: limit,
+        }
     }
 
     /// How the bytes are compressed.
@@ -83,26 +101,23 @@ impl<'a> Inflater<'a> {
     /// About how long the content is, if that is possible at all: no claim of a damaged or hostile
     /// file may reserve more memory than its data could fill.
     pub(super) fn expected_len(&self) -> usize {
-        let claim = match self.stream {
-            // Of the last member, at its end.
-            Stream::Gzip(_) => self
-                .bytes
-                .last_chunk::<4>()
-                .map(|len| u64::from(u32::from_le_bytes(*len))),
-            // Of the first frame, at its start.
-            Stream::Zstd(_) => zstd::zstd_safe::get_frame_content_size(self.bytes)
-                .ok()
-                .flatten(),
-        };
+        let claim = self.compression().claim(self.bytes, self.bytes);
         let possible = self.bytes.len().saturating_mul(MAX_RATIO);
+        let possible = usize::try_from(self.left).map_or(possible, |left| possible.min(left));
         usize::try_from(claim.unwrap_or(0)).map_or(possible, |claim| claim.min(possible))
     }
 
     /// Inflates more content to the front of `buffer`, which is not empty: how many bytes, 0 only
     /// at the end of all content.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        self.step(buffer)
-            .map_err(|_| damage(self.bytes, self.compression()))
+        let read = self
+            .step(buffer)
+            .map_err(|_| damage(self.bytes, self.compression()))?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            let message = "more content than there may be (--memory-limit)";
+            self.compression().error(message)
+        })?;
+        Ok(read)
     }
 
     /// Inflates the rest only to see whether it is sound.
@@ -160,7 +175,7 @@ fn cut(compression: Compression) -> Error {
 /// What is wrong with `bytes`, in the words and with the offset that every way to read them gives.
 #[cold]
 fn damage(bytes: &[u8], compression: Compression) -> Error {
-    let mut inflater = Inflater::new(bytes, compression);
+    let mut inflater = Inflater::new(bytes, compression, u64::MAX);
     let mut buffer = vec![0; STEP];
     loop {
         match inflater.step(&mut buffer) {

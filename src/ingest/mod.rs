@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! discover   paths to inputs
+//! archive    an archive to its members                 (tar, zip)
 //! source     an input to its bytes as stored           (mapped)
 //! inflate    gzip and zstd to content
 //! stream     content in blocks, while it is inflated
@@ -23,6 +24,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+#[cfg(feature = "batch")]
+pub(crate) mod archive;
 mod args;
 mod assemble;
 mod check;
@@ -65,7 +68,7 @@ use crate::model::Trace;
 use document::Document;
 use inflate::Compression;
 
-/// How to read an input. No option changes what is read.
+/// How to read an input. No option changes what is read; `max_content` may refuse it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IngestOptions {
     /// Map files into memory instead of reading them. Turn this off for files that another process
@@ -80,6 +83,9 @@ pub struct IngestOptions {
     pub segment_bytes: usize,
     /// About how many bytes of compressed content are inflated at once and read by one task.
     pub block_bytes: usize,
+    /// Most bytes of content that compressed input may inflate to; what has more is refused, so that
+    /// a small file that is made to do harm cannot take all memory.
+    pub max_content: u64,
 }
 
 impl Default for IngestOptions {
@@ -90,6 +96,7 @@ impl Default for IngestOptions {
             chunk_bytes: 64 << 10,
             segment_bytes: 16 << 20,
             block_bytes: 8 << 20,
+            max_content: u64::MAX,
         }
     }
 }
@@ -145,8 +152,15 @@ pub(crate) fn plain_content(bytes: &[u8]) -> Result<Cow<'_, [u8]>> {
     let Some(compression) = Compression::of(bytes) else {
         return Ok(Cow::Borrowed(bytes));
     };
-    let inflater = inflate::Inflater::new(bytes, compression);
+    let inflater = inflate::Inflater::new(bytes, compression, u64::MAX);
     inflate::whole(inflater, inflate::MAX_WHOLE).map(Cow::Owned)
+}
+
+/// How much content a compressed file that starts with `head` and ends with `tail` says it has, 0 when it
+/// does not say; `None` when it is not compressed.
+#[cfg(feature = "batch")]
+pub(crate) fn claimed_content(head: &[u8], tail: &[u8]) -> Option<u64> {
+    Compression::of(head).map(|compression| compression.claim(head, tail).unwrap_or(0))
 }
 
 /// Checks what no part of a document can check alone.

@@ -42,10 +42,14 @@ pub(super) fn read(
     compression: Compression,
     options: &IngestOptions,
 ) -> Result<Document> {
-    if let Some(document) = in_blocks(Inflater::new(bytes, compression), options)? {
+    if let Some(document) = in_blocks(
+        Inflater::new(bytes, compression, options.max_content),
+        options,
+    )? {
         return Ok(document);
     }
-    let content = inflate::whole(Inflater::new(bytes, compression), MAX_WHOLE)?;
+    let inflater = Inflater::new(bytes, compression, options.max_content);
+    let content = inflate::whole(inflater, MAX_WHOLE)?;
     document::read(&content, options)
 }
 

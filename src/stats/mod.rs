@@ -6,9 +6,11 @@
 mod bootstrap;
 mod permutation;
 mod random;
+mod robust;
 
 pub use bootstrap::{Interval, interval_of_change};
 pub use permutation::{Significance, significance, significance_of_pairs};
+pub use robust::deviation;
 
 /// Arithmetic mean; `None` of nothing.
 pub fn mean(values: &[f64]) -> Option<f64> {

@@ -2,6 +2,8 @@
 //! every flag.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[cfg(feature = "batch")]
+mod batch;
 mod compare;
 mod corpus;
 mod doctor;

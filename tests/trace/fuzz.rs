@@ -185,6 +185,7 @@ fn sizes(random: &mut Seeded, reader: Reader) -> IngestOptions {
         chunk_bytes: size(random),
         segment_bytes: size(random),
         block_bytes: size(random),
+        max_content: u64::MAX,
     }
 }
 

@@ -29,6 +29,7 @@ fn ways() -> Vec<IngestOptions> {
                 chunk_bytes: 40,
                 segment_bytes: 100,
                 block_bytes: 64,
+                max_content: u64::MAX,
             });
         }
     }

@@ -97,6 +97,7 @@ proptest! {
                     chunk_bytes,
                     segment_bytes,
                     block_bytes,
+                    max_content: u64::MAX,
                 };
                 for (how, path) in &stored {
                     bench.same(read_as(path, options), &format!("{how} by {options:?}"))?;

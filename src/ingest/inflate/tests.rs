@@ -24,7 +24,7 @@ pub(in crate::ingest) fn skippable(text: &[u8]) -> Vec<u8> {
 }
 
 fn inflater(bytes: &[u8]) -> Inflater<'_> {
-    Inflater::new(bytes, Compression::of(bytes).expect("compressed"))
+    Inflater::new(bytes, Compression::of(bytes).expect("compressed"), u64::MAX)
 }
 
 /// The content, with as many bytes read at once.
@@ -169,7 +169,7 @@ fn content_beyond_the_limit_is_refused() {
 
 #[test]
 fn no_claim_reserves_more_than_the_data_can_fill() {
-    let claim = |bytes| Inflater::new(bytes, Compression::Gzip).expected_len();
+    let claim = |bytes| Inflater::new(bytes, Compression::Gzip, u64::MAX).expected_len();
     assert_eq!(claim(b"\x1f\x8b\xff\xff\xff\xff"), 6 * MAX_RATIO);
     assert_eq!(claim(b"\x1f\x8b\x10\0\0\0"), 16);
     assert_eq!(claim(b"\x1f"), 0);

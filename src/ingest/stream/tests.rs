@@ -22,7 +22,7 @@ fn answer(bytes: &[u8], block: usize) -> String {
 
 /// What becomes of `bytes` without a second try as a whole: `None` for irregular content.
 fn only_in_blocks(bytes: &[u8], block: usize) -> Option<Result<Document>> {
-    let inflater = Inflater::new(bytes, Compression::of(bytes).expect("compressed"));
+    let inflater = Inflater::new(bytes, Compression::of(bytes).expect("compressed"), u64::MAX);
     in_blocks(inflater, &options(block)).transpose()
 }
 
@@ -256,7 +256,8 @@ fn the_corpus_is_read_in_blocks_as_a_whole() {
         let (content, ways) = match Compression::of(&stored) {
             None => (stored.clone(), vec![zstd(&stored), gzip(&stored)]),
             Some(compression) => {
-                let whole = inflate::whole(Inflater::new(&stored, compression), MAX_WHOLE);
+                let whole =
+                    inflate::whole(Inflater::new(&stored, compression, u64::MAX), MAX_WHOLE);
                 let Ok(content) = whole else {
                     continue;
                 };

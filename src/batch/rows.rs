@@ -1,0 +1,255 @@
+//! One input, analysed, as rows of the tables of a dataset.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::record::{Facts, Rows};
+use super::schema::{DATASET_TABLES, MEASURES};
+use crate::attribute::{
+    Attribution, Bucket, Cell, DeviceResult, HostStep, Phase, RankResult, StepTime, Table, Timeline,
+};
+use crate::health::HealthEntry;
+use crate::infer::{RunInferences, Verdict};
+use crate::inspect::{Entry, Frame};
+use crate::units::Ns;
+
+/// What `rank`, the only file of an attribution, says about itself.
+pub(super) fn facts(attribution: &Attribution, rank: &RankResult) -> Facts {
+    let input = &attribution.inputs[rank.input];
+    let mut lines = Timeline::default();
+    for device in &rank.devices {
+        add_line(&mut lines, &device.timeline);
+    }
+    let has_devices = !rank.devices.is_empty();
+    let self_ns: Ns = rank.host.phases.values().map(|phase| phase.self_ns).sum();
+    let linked = rank.coverage.device_events;
+    let unlinked = rank.coverage.pre_window + rank.coverage.unlinked;
+    Facts {
+        events: input.events,
+        partial: input.partial,
+        devices: i64::try_from(rank.devices.len()).unwrap_or(i64::MAX),
+        device_names: input.device_names.clone(),
+        steps: step_times(&rank.host.steps),
+        measures: measures(
+            has_devices.then_some((&rank.totals, &lines)),
+            (self_ns > Ns::ZERO).then_some((rank.recompute.host_self_ns, self_ns)),
+        ),
+        phases: rank.coverage.phases.to_owned(),
+        recompute_evidence: rank.recompute.evidence.to_owned(),
+        recompute_observable: rank.recompute.observable.to_owned(),
+        linked_share: (linked > 0).then(|| linked.saturating_sub(unlinked) as f64 / linked as f64),
+        ..Facts::default()
+    }
+}
+
+/// Lengths of the whole steps; of all, when none is whole.
+fn step_times(steps: &[HostStep]) -> Vec<i64> {
+    let whole = steps.iter().any(|step| !step.partial);
+    let counting = steps.iter().filter(|step| !whole || !step.partial);
+    counting.map(|step| step.wall_ns.0).collect()
+}
+
+/// Median, shortest and longest.
+pub(super) fn spread(steps: &[i64]) -> [Value; 3] {
+    let times = steps.iter().map(|time| Ns(*time)).collect();
+    StepTime::spread(times).map_or(
+        [Value::Null, Value::Null, Value::Null],
+        |(median, min, max)| [json!(median.0), json!(min.0), json!(max.0)],
+    )
+}
+
+fn add_line(sum: &mut Timeline, line: &Timeline) {
+    sum.window_ns += line.window_ns;
+    sum.compute_ns += line.compute_ns;
+    sum.communication_ns += line.communication_ns;
+    sum.exposed_communication_ns += line.exposed_communication_ns;
+    sum.exposed_memcpy_ns += line.exposed_memcpy_ns;
+    sum.exposed_memset_ns += line.exposed_memset_ns;
+    sum.idle_ns += line.idle_ns;
+}
+
+/// The values of [`MEASURES`].
+fn measures(device: Option<(&Table, &Timeline)>, host: Option<(Ns, Ns)>) -> Vec<Option<i64>> {
+    let of_device =
+        |of: &dyn Fn(&Table, &Timeline) -> Ns| device.map(|(table, line)| of(table, line).0);
+    let bucket = |bucket: Bucket| of_device(&move |table, _| table.bucket(bucket).sum_ns);
+    let values = vec![
+        of_device(&|table, _| table.total.sum_ns),
+        of_device(&|_, line| line.busy_ns()),
+        of_device(&|_, line| line.window_ns),
+        of_device(&|_, line| line.compute_ns),
+        of_device(&|_, line| line.communication_ns),
+        of_device(&|_, line| line.exposed_communication_ns),
+        of_device(&|_, line| line.exposed_memcpy_ns),
+        of_device(&|_, line| line.exposed_memset_ns),
+        of_device(&|_, line| line.idle_ns),
+        bucket(Bucket::Phase(Phase::Forward)),
+        bucket(Bucket::Phase(Phase::Backward)),
+        bucket(Bucket::Phase(Phase::Recompute)),
+        bucket(Bucket::Phase(Phase::Optimizer)),
+        bucket(Bucket::Phase(Phase::Other)),
+        bucket(Bucket::PreWindow),
+        bucket(Bucket::Unlinked),
+        host.map(|(recompute, _)| recompute.0),
+        host.map(|(_, own)| own.0),
+    ];
+    debug_assert_eq!(values.len(), MEASURES.len());
+    values
+}
+
+/// The rows of every table but `runs` and `ranks`, whose rows are made of the facts.
+pub(super) fn tables(
+    attribution: &Attribution,
+    rank: &RankResult,
+    operators: &Frame,
+    inferences: Option<&RunInferences>,
+) -> BTreeMap<String, Rows> {
+    let mut tables = BTreeMap::new();
+    let mut put = |name: &str, rows: Rows| tables.insert(name.to_owned(), rows);
+    put("steps", steps(rank));
+    put("phases", phases(rank));
+    put("operators", by_columns("operators", operators));
+    put("health", attribution.health.iter().map(finding).collect());
+    put("inferences", inferences.map_or_else(Vec::new, inferred));
+    tables
+}
+
+fn steps(rank: &RankResult) -> Rows {
+    let mut rows = Vec::new();
+    for step in &rank.host.steps {
+        let mut row = vec![
+            Value::Null,
+            json!(step.name),
+            json!(step.partial),
+            // Where boundaries are inferred, names are `step#N`.
+            json!(step.name.starts_with("step#")),
+            json!(step.wall_ns.0),
+        ];
+        row.extend(measures(None, None).into_iter().map(|value| json!(value)));
+        rows.push(row);
+    }
+    for device in &rank.devices {
+        for step in &device.steps {
+            let mut row = vec![
+                json!(device.device),
+                json!(step.name),
+                json!(step.partial),
+                json!(step.inferred),
+                Value::Null,
+            ];
+            let values = measures(Some((&step.totals, &step.timeline)), None);
+            row.extend(values.into_iter().map(|value| json!(value)));
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn phases(rank: &RankResult) -> Rows {
+    let mut rows = Vec::new();
+    for device in &rank.devices {
+        rows.extend(Bucket::ALL.map(|bucket| of_bucket(device, bucket)));
+        let mut idle = vec![json!(device.device), json!("idle")];
+        idle.extend(vec![Value::Null; 8]);
+        idle.extend([json!(device.timeline.idle_ns.0), Value::Null, Value::Null]);
+        rows.push(idle);
+    }
+    let has_operators = rank
+        .host
+        .phases
+        .values()
+        .any(|phase| phase.self_ns > Ns::ZERO);
+    for phase in Phase::ALL {
+        let time = rank.host.phases.get(&phase).copied().unwrap_or_default();
+        let mut row = vec![Value::Null, json!(phase.as_str())];
+        row.extend(vec![Value::Null; 9]);
+        row.push(json!(time.wall_ns.map(|wall| wall.0)));
+        row.push(json!(has_operators.then_some(time.self_ns.0)));
+        rows.push(row);
+    }
+    rows
+}
+
+fn of_bucket(device: &DeviceResult, bucket: Bucket) -> Vec<Value> {
+    let cell: &Cell = device.totals.bucket(bucket);
+    vec![
+        json!(device.device),
+        json!(bucket.as_str()),
+        json!(cell.sum_ns.0),
+        json!(cell.busy_ns.0),
+        json!(cell.events),
+        json!(cell.launches),
+        json!(cell.compute_ns.0),
+        json!(cell.communication_ns.0),
+        json!(cell.memcpy_ns.0),
+        json!(cell.memset_ns.0),
+        json!(device.timeline.phases[bucket.index()].0),
+        Value::Null,
+        Value::Null,
+    ]
+}
+
+/// The columns of `frame` that the table called `name` has.
+fn by_columns(name: &str, frame: &Frame) -> Rows {
+    let table = DATASET_TABLES.iter().find(|table| table.name == name);
+    let columns = table.map_or(&[][..], |table| &table.columns[2..]);
+    let rows = (0..frame.len()).map(|row| {
+        columns
+            .iter()
+            .map(|(column, _)| match frame.column(column) {
+                Some(series) => match series.values.get(row) {
+                    Entry::Null => Value::Null,
+                    Entry::Text(text) => json!(text),
+                    Entry::Int(number) => json!(number),
+                    Entry::Float(number) => json!(number),
+                    Entry::Bool(flag) => json!(flag),
+                },
+                None => Value::Null,
+            })
+            .collect()
+    });
+    rows.collect()
+}
+
+fn finding(entry: &HealthEntry) -> Vec<Value> {
+    vec![
+        json!(entry.code),
+        json!(entry.severity),
+        json!(entry.count),
+        json!(entry.first_offset),
+        json!(entry.first_name),
+        json!(entry.time_ns),
+        json!(entry.worst_ns),
+    ]
+}
+
+fn inferred(run: &RunInferences) -> Rows {
+    let rows = run.inferences.iter().map(|inference| {
+        vec![
+            json!(inference.code),
+            json!(inference.category.as_str()),
+            json!(inference.verdict.as_str()),
+            json!(inference.summary),
+            json!(inference.confidence.as_ref().map(|it| it.level.as_str())),
+            json!(inference.effect.map(|effect| effect.ns.0)),
+            json!(inference.effect.map(|effect| effect.share)),
+            json!(inference.next_action),
+        ]
+    });
+    rows.collect()
+}
+
+/// The supported inference with the largest effect.
+pub(super) fn limit(run: &RunInferences) -> Option<(String, i64)> {
+    let supported = run
+        .inferences
+        .iter()
+        .filter(|inference| inference.verdict == Verdict::Supported && inference.effect.is_some());
+    let effects = supported.map(|inference| {
+        let effect = inference.effect.map_or(0, |effect| effect.ns.0);
+        (inference.code.clone(), effect)
+    });
+    // Of equal ones the first, in the order of rules.
+    effects.reduce(|best, next| if next.1 > best.1 { next } else { best })
+}

@@ -1,0 +1,306 @@
+//! A batch from its inputs to its dataset.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::analyse::Analysis;
+use super::dataset::{self, Dataset};
+use super::input::Inputs;
+use super::journal::{Journal, Line};
+use super::manifest::{self, Manifest};
+use super::pattern::Pattern;
+use super::record::RECORD_VERSION;
+use super::summary;
+use super::work::{Work, work};
+use crate::attribute::{AttributeOptions, Request, Salvage, hash, options_in_force};
+use crate::error::{Error, ErrorKind, Result};
+use crate::infer::Thresholds;
+use crate::ingest::IngestOptions;
+
+/// Where a dataset keeps what it knows.
+pub(super) const INSIDE: &str = ".tracekit";
+
+/// How to analyse many inputs.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
+#[derive(Debug, Clone)]
+pub struct BatchOptions<'a> {
+    /// How to attribute.
+    pub attribute: AttributeOptions,
+    /// How to read.
+    pub ingest: IngestOptions,
+    /// What makes a whole trace out of a damaged one.
+    pub salvage: Option<Salvage>,
+    /// Limits and rules of inferences.
+    pub thresholds: Thresholds,
+    /// Test what limits each input. It takes several times as long as attributing it.
+    pub infer: bool,
+    /// Where names tell run, strategy, repeat and rank.
+    pub pattern: Option<Pattern>,
+    /// So many inputs at a time.
+    pub jobs: usize,
+    /// Most bytes of memory that inputs may take together.
+    pub memory_limit: u64,
+    /// Only this part of the inputs.
+    pub shard: Option<Shard>,
+    /// Try again what failed before.
+    pub retry_failed: bool,
+    /// Look into files even when their size and time are as before.
+    pub rehash: bool,
+    /// Forget inputs that are not there any more.
+    pub prune: bool,
+    /// Becomes true when the batch has to end.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// One of equal parts of the inputs, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Which part, from 1.
+    pub index: u32,
+    /// How many parts there are.
+    pub count: u32,
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let wrong = || format!("'{text}' is no part: use I/N with I from 1 to N, such as 3/7");
+        let (index, count) = text.split_once('/').ok_or_else(wrong)?;
+        let number = |text: &str| text.parse::<u32>().map_err(|_| wrong());
+        let shard = Self {
+            index: number(index)?,
+            count: number(count)?,
+        };
+        if (1..=shard.count).contains(&shard.index) {
+            Ok(shard)
+        } else {
+            Err(wrong())
+        }
+    }
+}
+
+impl Shard {
+    /// True for the inputs of this part: told by their names alone.
+    pub(super) fn has(self, id: &str) -> bool {
+        let hash = hash(id.as_bytes());
+        let number = u64::from_str_radix(&hash[..15], 16).unwrap_or(0);
+        number % u64::from(self.count) == u64::from(self.index - 1)
+    }
+}
+
+/// How far a batch is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BatchEvent {
+    /// What there is to do; comes first.
+    Total {
+        /// Number of files and archives.
+        files: usize,
+        /// Their size as stored.
+        bytes: u64,
+    },
+    /// A file or archive, or what there was of it to do, is done.
+    Done {
+        /// Its size as stored.
+        bytes: u64,
+    },
+    /// An input failed.
+    Failed {
+        /// Which.
+        input: String,
+        /// Why.
+        error: String,
+    },
+}
+
+/// What a batch came to.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct BatchReport {
+    /// Inputs that were analysed now.
+    pub analysed: u64,
+    /// Inputs that were known already, by place and time or by content.
+    pub reused: u64,
+    /// Bytes of inputs that were analysed now, as stored.
+    pub analysed_bytes: u64,
+    /// Inputs of the dataset that failed.
+    pub failed: u64,
+    /// Inputs of the dataset that were read.
+    pub done: u64,
+    /// Files that are no traces.
+    pub skipped: u64,
+    /// Runs of the dataset.
+    pub runs: u64,
+    /// Runs whose tables were written now.
+    pub written: u64,
+    /// How many inputs belong to their run by what.
+    pub recognised_by: BTreeMap<String, u64>,
+    /// How many inputs have their rank from what.
+    pub ranks_by: BTreeMap<String, u64>,
+    /// It was interrupted.
+    pub interrupted: bool,
+}
+
+/// Analyses `inputs` into the dataset at `out`; what is there already is not done again.
+///
+/// # Errors
+/// When `out` is no dataset, another batch writes to it, or it cannot be written. An input that cannot be
+/// read is no error: it is a row of the dataset.
+pub fn batch(
+    inputs: &Inputs,
+    out: &Path,
+    options: &BatchOptions<'_>,
+    progress: &(dyn Fn(BatchEvent) + Sync),
+) -> Result<BatchReport> {
+    let _lock = lock(out)?;
+    let inside = out.join(INSIDE);
+    let mut journal = Journal::open(&inside)?;
+    let in_force = in_force(options);
+    let key = key(env!("CARGO_PKG_VERSION"), &in_force);
+    let analysis = Analysis {
+        attribute: options.attribute.clone(),
+        ingest: options.ingest,
+        salvage: options.salvage,
+        thresholds: options.thresholds.clone(),
+        infer: options.infer,
+    };
+    let done: Work = work(inputs, &analysis, &key, options, &mut journal, progress)?;
+    if options.prune && !done.interrupted {
+        prune(&mut journal, &done.ids)?;
+    }
+    let dataset = Dataset::of(&journal, options.pattern.as_ref(), &key);
+    let written = dataset::write(out, &dataset, &mut journal)?;
+    let manifest = Manifest::new(
+        &dataset,
+        in_force,
+        options.shard,
+        &done.ids,
+        !done.interrupted,
+    );
+    manifest::write(out, &manifest)?;
+    summary::write(out, &dataset, written > 0)?;
+    journal.close()?;
+    let mut report = dataset.report();
+    report.analysed = done.analysed;
+    report.reused = done.reused;
+    report.analysed_bytes = done.analysed_bytes;
+    report.skipped += done.passed + inputs.skipped.len() as u64;
+    report.written = written;
+    report.interrupted = done.interrupted;
+    Ok(report)
+}
+
+/// Forgets inputs whose ids are not in `ids`.
+fn prune(journal: &mut Journal, ids: &[String]) -> Result<()> {
+    let known: std::collections::BTreeSet<&String> = ids.iter().collect();
+    let gone: Vec<String> = journal
+        .state
+        .inputs
+        .keys()
+        .filter(|id| !known.contains(id))
+        .cloned()
+        .collect();
+    for id in gone {
+        journal.note(Line::Forgotten { id })?;
+    }
+    Ok(())
+}
+
+/// Takes the dataset at `out` for this process alone, as long as the file is open.
+///
+/// # Errors
+/// When another one has it, or `out` is some other folder.
+pub(super) fn lock(out: &Path) -> Result<File> {
+    let inside = out.join(INSIDE);
+    if !inside.exists() && out.exists() {
+        let mut entries = fs::read_dir(out).map_err(|error| Error::io(out, error))?;
+        if entries.next().is_some() {
+            let message = "is a folder with other files: give a new one, or that of a batch";
+            return Err(Error::new(ErrorKind::Usage, message).in_file(out));
+        }
+    }
+    fs::create_dir_all(&inside).map_err(|error| Error::io(&inside, error))?;
+    let path: PathBuf = inside.join("lock");
+    let file = File::create(&path).map_err(|error| Error::io(&path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let message = "another batch writes to this dataset";
+            Err(Error::new(ErrorKind::State, message).in_file(out))
+        }
+        Err(TryLockError::Error(error)) => Err(Error::io(path, error)),
+    }
+}
+
+/// The options that records depend on.
+fn in_force(options: &BatchOptions<'_>) -> BTreeMap<String, Value> {
+    let request = Request {
+        paths: &[],
+        ingest: options.ingest,
+        options: &options.attribute,
+        ranks: Vec::new(),
+        expect: Vec::new(),
+        hash_inputs: false,
+        salvage: options.salvage,
+    };
+    let mut all: BTreeMap<String, Value> = options_in_force(&request)
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    for irrelevant in ["expect", "ranks", "top"] {
+        all.remove(irrelevant);
+    }
+    let rules: Vec<&str> = options
+        .thresholds
+        .rules()
+        .iter()
+        .map(|rule| rule.sql.as_str())
+        .collect();
+    all.insert("infer".to_owned(), json!(options.infer));
+    all.insert("salvage".to_owned(), json!(options.salvage.is_some()));
+    all.insert("thresholds".to_owned(), json!(options.thresholds.limits()));
+    all.insert("rules".to_owned(), json!(rules));
+    all
+}
+
+/// What records are kept under: those of other options or of another tracekit are others.
+pub(super) fn key(version: &str, in_force: &BTreeMap<String, Value>) -> String {
+    let text = json!([version, RECORD_VERSION, in_force]).to_string();
+    hash(text.as_bytes())[..16].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_input_is_in_one_shard() {
+        for count in [1, 2, 7, 100] {
+            let shards = (1..=count).map(|index| Shard { index, count });
+            let shards: Vec<Shard> = shards.collect();
+            let mut sizes = vec![0; shards.len()];
+            for number in 0..1_000 {
+                let id = format!("runs/{number}.json");
+                let having: Vec<usize> = (0..shards.len())
+                    .filter(|place| shards[*place].has(&id))
+                    .collect();
+                assert_eq!(having.len(), 1);
+                sizes[having[0]] += 1;
+            }
+            assert!(count == 100 || sizes.iter().all(|size| *size > 1_000 / count / 2));
+        }
+    }
+
+    #[test]
+    fn parts_are_written_i_of_n() {
+        assert_eq!("3/7".parse(), Ok(Shard { index: 3, count: 7 }));
+        for wrong in ["", "3", "0/7", "8/7", "1/0", "a/b", "-1/2"] {
+            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+        }
+    }
+}

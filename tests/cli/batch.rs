@@ -1,0 +1,510 @@
+//! `tracekit batch` from outside.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::{Folder, Run, command, finish, golden};
+
+fn batch(arguments: &[&Path], options: &str) -> Run {
+    let mut command = command();
+    command.arg("batch").args(arguments);
+    command.args(options.split_whitespace());
+    finish(command)
+}
+
+/// `tracekit batch PATH -o OUT` with further `options`.
+fn made(path: &Path, out: &Path, options: &str) -> Run {
+    batch(&[path, Path::new("-o"), out], options)
+}
+
+fn query(dataset: &Path, sql: &str) -> Value {
+    let mut command = command();
+    command.arg("query").arg(dataset).arg(sql);
+    command.args(["--format", "json"]);
+    finish(command).json(0)
+}
+
+/// An archive of runs: two strategies of two ranks, a duplicate, broken files and what is no trace.
+fn runs() -> Folder {
+    let folder = Folder::new();
+    for run in ["a/baseline", "a/checkpoint"] {
+        for rank in 0..2 {
+            folder.copy(&format!("{run}/rank{rank}.json"), "two-steps");
+        }
+    }
+    folder.copy("b/job7_rank0.json", "checkpoint-reentrant");
+    folder.write("b/job7_rank1.pt.trace.json", "{\"traceEvents\": [{\"ph\":");
+    folder.write("b/job8.trace.json", "no JSON");
+    folder.write("b/config.json", "{\"lr\": 0.1}");
+    folder.write("b/notes.txt", "nothing");
+    folder
+}
+
+/// Every file of a dataset that readers see, by its place.
+fn files(dataset: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut open = vec![dataset.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if name == ".tracekit" {
+                continue;
+            }
+            assert!(!name.starts_with('.'), "{} is left over", path.display());
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let below = path.strip_prefix(dataset).unwrap().to_owned();
+                files.insert(below, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+/// The same tables; the manifest may name another shard.
+fn assert_same(one: &Path, other: &Path) {
+    let (one, other) = (files(one), files(other));
+    let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&one), names(&other));
+    for (name, bytes) in &one {
+        assert!(*bytes == other[name], "{} differs", name.display());
+    }
+}
+
+#[test]
+fn an_archive_becomes_a_dataset_that_is_not_made_twice() {
+    let (archive, out) = (runs(), Folder::new());
+    let dataset = out.path().join("dataset");
+    let run = made(archive.path(), &dataset, "--no-infer --format json");
+    let report = run.json(4);
+    // Four equal traces are analysed once or, when two are read at a time, twice.
+    let analysed = report["analysed"].as_u64().unwrap();
+    assert!((5..=8).contains(&analysed), "{report}");
+    assert_eq!(report["done"], 5);
+    assert_eq!(report["failed"], 2);
+    assert_eq!(report["runs"], 4);
+    let rows = query(
+        &dataset,
+        "SELECT run, strategy, status, ranks, steps, failed_inputs FROM runs ORDER BY run, status",
+    );
+    let expected = json!([
+        {"run": "a/baseline", "strategy": "baseline", "status": "done", "ranks": 2, "steps": 4, "failed_inputs": 0},
+        {"run": "a/checkpoint", "strategy": "checkpoint", "status": "done", "ranks": 2, "steps": 4, "failed_inputs": 0},
+        {"run": "b/job7", "strategy": "job7", "status": "done", "ranks": 1, "steps": rows[2]["steps"], "failed_inputs": 1},
+        {"run": "b/job7", "strategy": "job7", "status": "failed", "ranks": null, "steps": null, "failed_inputs": null},
+        {"run": "b/job8", "strategy": "job8", "status": "failed", "ranks": null, "steps": null, "failed_inputs": null},
+    ]);
+    assert_eq!(rows, expected);
+    let errors = query(&dataset, "SELECT error FROM runs WHERE status = 'failed'");
+    assert!(errors.to_string().contains("at byte"), "{errors}");
+    let before = files(&dataset);
+    let again = made(archive.path(), &dataset, "--no-infer --format json").json(4);
+    assert_eq!(
+        (&again["analysed"], &again["written"]),
+        (&json!(0), &json!(0))
+    );
+    assert!(before == files(&dataset));
+
+    // One more, and one that changed.
+    archive.copy("a/checkpoint/rank2.json", "two-steps");
+    archive.copy("b/job8.trace.json", "host-only");
+    let more = made(archive.path(), &dataset, "--no-infer --format json").json(4);
+    assert_eq!((&more["done"], &more["failed"]), (&json!(7), &json!(1)));
+    assert_eq!(more["written"], 2);
+    let pruned = made(
+        &archive.path().join("a"),
+        &dataset,
+        "--no-infer --prune --format json",
+    );
+    assert_eq!(pruned.json(0)["done"], 5);
+    assert_eq!(
+        query(&dataset, "SELECT COUNT(*) AS n FROM runs"),
+        json!([{"n": 2}])
+    );
+}
+
+#[test]
+fn numbers_are_those_of_the_attribution() {
+    let out = Folder::new();
+    let dataset = out.path().join("dataset");
+    let case = golden("checkpoint-reentrant");
+    assert_eq!(made(&case, &dataset, "").code, 0);
+    let answer = crate::attribute(&case, "--format json").json(0);
+    let totals = &answer["totals"];
+    let ranks = query(&dataset, "SELECT * FROM ranks");
+    for phase in ["forward", "backward", "recompute", "optimizer", "other"] {
+        assert_eq!(
+            ranks[0][format!("{phase}_ns")],
+            totals[phase]["sum_ns"],
+            "{phase}"
+        );
+    }
+    assert_eq!(ranks[0]["device_sum_ns"], totals["total"]["sum_ns"]);
+    let timeline = &answer["ranks"][0]["devices"][0]["timeline"];
+    assert_eq!(ranks[0]["idle_ns"], timeline["idle_ns"]);
+    let held = query(
+        &dataset,
+        "SELECT SUM(timeline_ns) AS ns FROM phases WHERE device IS NOT NULL",
+    );
+    assert_eq!(held[0]["ns"], timeline["window_ns"]);
+    let codes = query(&dataset, "SELECT code FROM health");
+    assert_eq!(
+        codes.as_array().unwrap().len(),
+        answer["health"].as_array().unwrap().len()
+    );
+    let inferred = query(
+        &dataset,
+        "SELECT verdict FROM inferences WHERE code = 'recompute_overhead'",
+    );
+    assert_eq!(inferred, json!([{"verdict": "supported"}]));
+    let operators = query(&dataset, "SELECT SUM(host_self_ns) AS ns FROM operators");
+    let phases = &answer["ranks"][0]["host"]["phases"];
+    let own: i64 = phases
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|phase| phase["self_ns"].as_i64().unwrap())
+        .sum();
+    assert_eq!(operators[0]["ns"], own);
+}
+
+/// The files of `folder` in archives of every kind beside one another.
+fn packed(folder: &Path, to: &Path) {
+    let tar = |name: &str, compress: &str| {
+        let status = Command::new("tar")
+            .arg("-C")
+            .arg(folder)
+            .arg(compress)
+            .arg("-cf")
+            .arg(to.join(name))
+            .arg(".")
+            .stdin(Stdio::null())
+            .status();
+        assert!(status.unwrap().success(), "{name}");
+    };
+    tar("plain.tar", "--format=gnu");
+    tar("packed.tar.gz", "-z");
+}
+
+#[test]
+fn archives_say_what_their_files_say() {
+    let (archive, place, out) = (runs(), Folder::new(), Folder::new());
+    packed(archive.path(), place.path());
+    let rows = |dataset: &Path| {
+        query(
+            dataset,
+            "SELECT run, strategy, status, ranks, steps, device_sum_ns, error FROM runs ORDER BY run, status",
+        )
+    };
+    let plain = out.path().join("folder");
+    made(archive.path(), &plain, "--no-infer");
+    for name in ["plain.tar", "packed.tar.gz"] {
+        let dataset = out.path().join(name);
+        let run = made(
+            &place.path().join(name),
+            &dataset,
+            "--no-infer --format json",
+        );
+        assert_eq!(run.json(4)["done"], 5, "{name}");
+        assert_eq!(rows(&dataset), rows(&plain), "{name}");
+        let again = made(
+            &place.path().join(name),
+            &dataset,
+            "--no-infer --format json",
+        );
+        assert_eq!(again.json(4)["analysed"], 0, "{name}");
+    }
+}
+
+#[test]
+fn parts_together_are_one_run() {
+    let (archive, out) = (runs(), Folder::new());
+    packed(&golden("two-ranks"), archive.path());
+    let whole = out.path().join("whole");
+    assert_eq!(made(archive.path(), &whole, "--no-infer").code, 4);
+    let parts: Vec<PathBuf> = (1..=7)
+        .map(|part| out.path().join(format!("part{part}")))
+        .collect();
+    for (part, dataset) in (1..).zip(&parts) {
+        let run = made(
+            archive.path(),
+            dataset,
+            &format!("--no-infer --shard {part}/7"),
+        );
+        assert!(run.code == 0 || run.code == 4, "{}", run.err);
+    }
+    let merge = |parts: &[PathBuf], to: &str| {
+        let mut command = command();
+        command.arg("batch").arg("merge").args(parts);
+        command.arg("-o").arg(out.path().join(to));
+        finish(command)
+    };
+    let merged = merge(&parts, "merged");
+    assert_eq!(merged.code, 4, "{}", merged.err);
+    assert_same(&whole, &out.path().join("merged"));
+    // In another order, onto itself.
+    let reversed: Vec<PathBuf> = parts.iter().rev().cloned().collect();
+    assert_eq!(merge(&reversed, "merged").code, 4);
+    assert_same(&whole, &out.path().join("merged"));
+    assert!(
+        merge(&parts[1..], "less")
+            .refused()
+            .contains("missing parts of 7: 1")
+    );
+    let twice = [&parts[..], &parts[..1]].concat();
+    assert!(merge(&twice, "twice").refused().contains("is part 1 as"));
+    assert!(merge(&[whole], "none").refused().contains("--shard"));
+}
+
+#[test]
+fn killed_at_any_moment_it_goes_on_to_the_same_dataset() {
+    let (archive, out) = (runs(), Folder::new());
+    for number in 0..10 {
+        archive.copy(&format!("c/job{number}_rank0.json"), "two-steps");
+        let unique = std::fs::read_to_string(golden("two-steps")).unwrap();
+        archive.write(
+            &format!("d/run{number}/rank0.json"),
+            format!("{unique}{}", " ".repeat(number)),
+        );
+    }
+    packed(&archive.path().join("a"), archive.path());
+    let whole = out.path().join("whole");
+    let start = std::time::Instant::now();
+    assert_eq!(made(archive.path(), &whole, "--no-infer -j 2").code, 4);
+    let full = start.elapsed();
+    let dataset = out.path().join("killed");
+    let (mut killed, mut random) = (0, 7_u32);
+    // More on request.
+    let times = std::env::var("TRACEKIT_KILLS").ok();
+    let times: u32 = times.and_then(|times| times.parse().ok()).unwrap_or(10);
+    for _ in 0..times {
+        let mut command = command();
+        command
+            .arg("batch")
+            .arg(archive.path())
+            .arg("-o")
+            .arg(&dataset);
+        command.args(["--no-infer", "-j", "2", "-q"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        random = random.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        let after = full.mul_f64(f64::from(random >> 16 & 0xff) / 300.0);
+        std::thread::sleep(after);
+        if child.try_wait().unwrap().is_none() {
+            child.kill().unwrap();
+            killed += 1;
+        }
+        child.wait().unwrap();
+        // What is there is whole: no table has a part of a row or file.
+        if dataset.join("manifest.json").is_file() {
+            query(&dataset, "SELECT COUNT(*) AS n FROM runs");
+        }
+        if killed % 6 == 5 {
+            let _ = std::fs::remove_dir_all(&dataset);
+            killed += 1;
+        }
+    }
+    assert!(killed > 3, "only {killed} were killed");
+    assert_eq!(made(archive.path(), &dataset, "--no-infer -j 2").code, 4);
+    assert_same(&whole, &dataset);
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_it_keeps_what_is_done() {
+    let (archive, out) = (Folder::new(), Folder::new());
+    archive.copy("a/rank0.json", "two-steps");
+    let dataset = out.path().join("dataset");
+    let mut command = command();
+    command
+        .arg("batch")
+        .arg(archive.path())
+        .arg("-o")
+        .arg(&dataset);
+    command.args(["--watch", "--interval", "1", "--no-infer"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let manifest = dataset.join("manifest.json");
+    for _ in 0..600 {
+        if manifest.is_file() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    // Another one waits its turn only while this one writes; a lock of our own shows that.
+    let lock = std::fs::File::open(dataset.join(".tracekit/lock")).unwrap();
+    let id = child.id().to_string();
+    let killed = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(
+        query(&dataset, "SELECT COUNT(*) AS n FROM ranks"),
+        json!([{"n": 1}])
+    );
+    lock.try_lock().unwrap();
+    let run = made(archive.path(), &dataset, "--no-infer");
+    assert!(run.refused().contains("another batch"), "{}", run.err);
+}
+
+#[test]
+fn names_are_recognised_by_patterns_and_from_lists() {
+    let (archive, out) = (Folder::new(), Folder::new());
+    for (name, case) in [
+        ("x7/ddp/r3.json", "two-steps"),
+        ("x8/ddp/r4.json", "host-only"),
+    ] {
+        archive.copy(name, case);
+    }
+    let list = archive.write(
+        "list",
+        format!("{}\n\n", archive.path().join("*/ddp/*.json").display()),
+    );
+    let dataset = out.path().join("dataset");
+    let run = batch(
+        &[Path::new("--list"), &list, Path::new("-o"), &dataset],
+        "--pattern {run}/{strategy}/r{rank} --no-infer",
+    );
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("2 by pattern"), "{}", run.out);
+    assert_eq!(
+        query(
+            &dataset,
+            "SELECT run, strategy, rank FROM ranks ORDER BY rank"
+        ),
+        json!([
+            {"run": "x7/ddp", "strategy": "ddp", "rank": 3},
+            {"run": "x8/ddp", "strategy": "ddp", "rank": 4},
+        ])
+    );
+    let mut from_stdin = command();
+    from_stdin.args(["batch", "--list", "-", "--no-infer", "-o"]);
+    from_stdin.arg(out.path().join("other"));
+    from_stdin.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = from_stdin.spawn().unwrap();
+    let line = format!("{}\n", archive.path().join("x7").display());
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(line.as_bytes())
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn mistakes_are_one_line_and_change_nothing() {
+    let (archive, out) = (runs(), Folder::new());
+    let foreign = out.write("mine/file", "precious");
+    let refused = |run: Run, reason: &str| {
+        assert!(run.refused().contains(reason), "{}", run.err);
+    };
+    refused(
+        made(archive.path(), foreign.parent().unwrap(), ""),
+        "other files",
+    );
+    refused(
+        made(Path::new("nowhere"), &out.path().join("d"), ""),
+        "nowhere",
+    );
+    refused(
+        made(archive.path(), &out.path().join("d"), "--resume"),
+        "no dataset",
+    );
+    assert!(!out.path().join("d").exists());
+    let wrong = made(archive.path(), &out.path().join("d"), "--shard 8/7");
+    assert_eq!(wrong.code, 2);
+    let wrong = made(archive.path(), &out.path().join("d"), "--pattern {x}");
+    assert_eq!(wrong.code, 2, "{}", wrong.err);
+    assert_eq!(std::fs::read(&foreign).unwrap(), b"precious");
+}
+
+#[test]
+fn memory_is_bounded() {
+    let (archive, out) = (Folder::new(), Folder::new());
+    archive.copy("a/rank0.json", "two-steps");
+    let event = |number: u32| {
+        let ts = 2 * number;
+        format!(r#"{{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":{ts},"dur":1}}"#)
+    };
+    let events: Vec<String> = (0..100_000).map(event).collect();
+    archive.write("a/rank1.json", format!("[{}]", events.join(",")));
+    let dataset = out.path().join("dataset");
+    let run = made(archive.path(), &dataset, "--no-infer --memory-limit 64M");
+    assert_eq!(run.code, 4, "{}", run.err);
+    let errors = query(
+        &dataset,
+        "SELECT error_kind, error FROM runs WHERE status = 'failed'",
+    );
+    assert_eq!(errors[0]["error_kind"], "memory", "{errors}");
+    // With more memory it is tried again.
+    assert_eq!(
+        made(archive.path(), &dataset, "--no-infer --memory-limit 1G").code,
+        0
+    );
+}
+
+#[test]
+fn slower_runs_are_found() {
+    let (archive, out) = (Folder::new(), Folder::new());
+    let trace = |step: u64, base: u64| {
+        let steps: Vec<String> = (0..12)
+            .map(|number| {
+                let length = step + number % 3;
+                format!(
+                    r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{number}","pid":1,"tid":1,"ts":{},"dur":{length}}}"#,
+                    number * 10_000
+                )
+            })
+            .collect();
+        format!(
+            r#"{{"baseTimeNanoseconds":{base},"traceEvents":[{}]}}"#,
+            steps.join(",")
+        )
+    };
+    for (day, step) in [1_000, 1_002, 1_001, 1_300].into_iter().enumerate() {
+        let base = 1_700_000_000_000_000_000 + day as u64 * 86_400_000_000_000;
+        archive.write(&format!("ddp/repeat{day}/rank0.json"), trace(step, base));
+    }
+    let dataset = out.path().join("dataset");
+    assert_eq!(made(archive.path(), &dataset, "--no-infer").code, 0);
+    let days = query(&dataset, "SELECT DISTINCT date FROM runs ORDER BY date");
+    assert_eq!(days[0]["date"], "2023-11-14");
+    assert_eq!(days.as_array().unwrap().len(), 4);
+    let check = |options: &str| {
+        let mut command = command();
+        command.arg("batch").arg("check").arg(&dataset);
+        finish({
+            command.args(options.split_whitespace());
+            command
+        })
+    };
+    let found = check("--baseline median:3 --format json").json(1);
+    assert_eq!(found["runs"][0]["run"], "ddp/repeat3");
+    assert_eq!(found["runs"][0]["times"][0]["verdict"], "more");
+    let junit = check("--baseline ddp/repeat0 --format junit");
+    assert_eq!(junit.code, 1);
+    assert!(
+        junit.out.contains("tests=\"3\" failures=\"1\""),
+        "{}",
+        junit.out
+    );
+    assert_eq!(check("--baseline ddp/repeat0 --run ddp/repeat1").code, 0);
+    assert!(check("--baseline nobody").refused().contains("nobody"));
+    let page = std::fs::read_to_string(dataset.join("summary.html")).unwrap();
+    for part in [
+        "Trends",
+        "Outliers",
+        "Health",
+        "Failed inputs",
+        "ddp/repeat3",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
