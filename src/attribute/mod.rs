@@ -46,10 +46,12 @@ pub use evidence::EvidenceKind;
 pub(crate) use file::FileAttribution;
 pub use file::{HostOperation, host_operations};
 pub(crate) use folder::{
-    File as AttributedFile, attribute_and, attributed, attributed_bytes, attribution_of,
-    check_ranks, hash, nothing_readable, options_in_force, put_in_order, read_each,
+    File as AttributedFile, attribute_and, attributed, check_ranks, hash, nothing_readable,
+    put_in_order, read_each,
 };
 pub use folder::{ProgressEvent, Request, Salvage, Salvaged, attribute_paths};
+#[cfg(feature = "batch")]
+pub(crate) use folder::{attributed_bytes, attribution_of, options_in_force};
 pub use options::{AttributeOptions, RecomputeEvidence, StepRange};
 pub use phase::Phase;
 pub use result::{
@@ -57,6 +59,7 @@ pub use result::{
     HostStep, HostStepPhase, Imbalance, InputRecord, LinkedBy, LostContent, RankResult, Recompute,
     RunResult, SCHEMA_VERSION, SkippedInput, StepTime, Tool, TopKernel, WeakRecompute,
 };
+#[cfg(feature = "batch")]
 pub(crate) use run::{is_rank_folder, rank_in_name, rank_of_path, window_of_path};
 pub use table::{Bucket, Cell, OtherKind, Table, Timeline};
 

@@ -23,6 +23,8 @@ pub use diagnosis::{
     SCHEMA_VERSION, SkippedFile, Use, Verdict,
 };
 pub use explanation::{Code, Codes, codes};
+#[cfg(feature = "batch")]
 pub(crate) use folder::judgement_of;
 pub use folder::{Examination, diagnose_paths};
+#[cfg(feature = "batch")]
 pub(crate) use measure::Measures;

@@ -24,5 +24,6 @@ pub use inference::{
 pub use ratios::{Ratio, Ratios};
 pub use rules::{RuleText, explanations};
 pub use run::{Inferences, RunInferences, SCHEMA_VERSION, infer_paths};
+#[cfg(feature = "batch")]
 pub(crate) use run::{infer_tables, tables_of_rules};
 pub use thresholds::Thresholds;
