@@ -216,6 +216,65 @@ fn every_flag_is_in_the_readme() {
     assert!(flags > 10, "only {flags} flags were seen");
 }
 
+/// What `tracekit ARGUMENTS --help` says.
+fn help(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_tracekit"))
+        .args(arguments)
+        .arg("--help")
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// `arguments` and every command below it.
+fn commands(arguments: &[&str], found: &mut Vec<Vec<String>>) {
+    found.push(arguments.iter().map(|word| (*word).to_owned()).collect());
+    let help = help(arguments);
+    let listed = help.split("\nCommands:\n").nth(1).unwrap_or_default();
+    for line in listed.lines().take_while(|line| !line.is_empty()) {
+        let name = line.strip_prefix("  ").unwrap_or_default();
+        let name = name.split(' ').next().unwrap_or_default();
+        if !name.is_empty() && name != "help" {
+            commands(&[arguments, &[name]].concat(), found);
+        }
+    }
+}
+
+#[test]
+fn every_flag_of_gates_and_evidence_is_in_their_document() {
+    let document = std::fs::read_to_string(package().join("reports/evidence.md")).unwrap();
+    let readme = std::fs::read_to_string(package().join("README.md")).unwrap();
+    assert!(readme.contains("(reports/evidence.md)"));
+    let mut found = Vec::new();
+    commands(&["gate"], &mut found);
+    commands(&["evidence"], &mut found);
+    assert!(found.len() > 20, "only {} commands were seen", found.len());
+    let mut flags = 0;
+    for command in found {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        if let [_, .., last] = words.as_slice()
+            && words.len() > 1
+        {
+            assert!(document.contains(last), "the document has no {last}");
+        }
+        // Examples have flags of other programs.
+        let help = help(&words);
+        let own = help.split("\nExamples:").next().unwrap();
+        assert!(help.contains("Examples:"), "{words:?} has no examples");
+        for word in own.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
+            if word.len() > 3 && word.starts_with("--") && !["--help", "--version"].contains(&word)
+            {
+                flags += 1;
+                assert!(
+                    document.contains(&format!("`{word}")),
+                    "reports/evidence.md does not explain {word} of {words:?}"
+                );
+            }
+        }
+    }
+    assert!(flags > 100, "only {flags} flags were seen");
+}
+
 #[test]
 fn the_readme_is_short_and_its_links_lead_somewhere() {
     let readme = std::fs::read_to_string(package().join("README.md")).unwrap();
@@ -229,6 +288,8 @@ fn the_readme_is_short_and_its_links_lead_somewhere() {
         "CONTRIBUTING.md",
         "fixtures/README.md",
         "benchmarks/README.md",
+        "reports/README.md",
+        "reports/evidence.md",
     ] {
         let path = package().join(document);
         let text = std::fs::read_to_string(&path).unwrap();

@@ -14,6 +14,7 @@ mod collect;
 #[path = "no_collect.rs"]
 mod collect;
 mod compare;
+mod decision;
 mod doctor;
 mod evidence;
 mod exit;

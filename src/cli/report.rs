@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use super::args::{Format, InputArgs, OutputArgs};
+use super::decision::{annotations, decisions};
 use super::exit::Exit;
 use super::output::{Target, say};
 use super::progress::Progress;
@@ -15,7 +16,9 @@ use crate::compare::{CompareOptions, Comparison, Verdict, compare_paths};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::Severity;
 use crate::inspect::{Survey, survey_paths};
-use crate::report::{self, OverviewParts, Section, brief_document, overview_document};
+use crate::report::{
+    self, Document, OverviewParts, Section, brief_document, decision_document, overview_document,
+};
 #[cfg(feature = "frames")]
 use crate::{
     infer::{Thresholds, infer_paths},
@@ -30,6 +33,8 @@ Examples:
       Runs and ranks side by side; two runs are compared, too.
   tracekit report --base before/ --cand after/ -o report.html
       With a verdict on the change.
+  tracekit report runs/ --decision verdict.json -o report.html
+      With what a gate or a record of the evidence chain decided; also without traces.
   tracekit report trace/ --svg pictures/
       The pictures as files of their own.
   tracekit report trace/ --format markdown
@@ -83,6 +88,10 @@ pub(super) struct Args {
     #[arg(requires = "bases", conflicts_with = "paths")]
     candidates: Vec<PathBuf>,
 
+    /// Also show what this verdict of `tracekit gate`, or record of `tracekit evidence`, decided; may be repeated
+    #[arg(long = "decision", value_name = "FILE", help_heading = "Report")]
+    decisions: Vec<PathBuf>,
+
     /// Leave out what `tracekit infer` says, which takes a second reading of the traces
     #[arg(long, help_heading = "Report")]
     #[cfg(feature = "frames")]
@@ -100,6 +109,11 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let target = target(args)?;
     if let Some(target) = &target {
         target.check_inputs(&all)?;
+        target.check_inputs(&args.decisions)?;
+    }
+    let decided = decisions(&args.decisions)?;
+    if all.is_empty() {
+        return decisions_alone(args, target.as_ref(), decided);
     }
     threads::start(args.input.threads)?;
     let (survey, comparison) = seen(args, &all)?;
@@ -108,12 +122,13 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         survey: &survey,
         comparison: comparison.as_ref(),
         findings: &findings,
+        decisions: &decided,
         verbose: args.output.verbose,
     };
     let result = target.as_ref().map(|target| rendered(args, target, parts));
     let result = result.transpose()?;
     if let Some(folder) = &args.svg {
-        write_pictures(folder, parts, args.output.quiet)?;
+        write_pictures(folder, &overview_document(parts), args.output.quiet)?;
     }
     if let Some((target, result)) = target.zip(result) {
         target.write(&result)?;
@@ -126,7 +141,7 @@ fn paths(args: &Args) -> Result<Vec<PathBuf>> {
     let mut all = args.input.paths.clone();
     all.extend_from_slice(&args.bases);
     all.extend_from_slice(&args.candidates);
-    if all.is_empty() {
+    if all.is_empty() && args.decisions.is_empty() {
         let message = "a report on what? use: tracekit report PATH... -o report.html";
         return Err(Error::new(ErrorKind::Usage, message));
     }
@@ -258,18 +273,47 @@ fn are_apart(bases: &[PathBuf], candidates: &[PathBuf]) -> bool {
         .any(|folder| bases.contains(&folder))
 }
 
-fn rendered(args: &Args, target: &Target, parts: OverviewParts<'_>) -> Result<String> {
-    Ok(match args.output.format {
-        Format::Html => report::html::render(&overview_document(parts)),
-        Format::Json => report::json::render(&overview_document(parts))
+/// A report on decisions, without traces.
+fn decisions_alone(args: &Args, target: Option<&Target>, decided: Vec<Section>) -> Result<Exit> {
+    let result = match args.output.format {
+        Format::Github => Ok(annotations(&decided)),
+        format => {
+            let document = decision_document(decided);
+            if let Some(folder) = &args.svg {
+                write_pictures(folder, &document, args.output.quiet)?;
+            }
+            match target {
+                Some(target) => laid_out(format, target, &document),
+                None => return Ok(Exit::Done),
+            }
+        }
+    };
+    if let Some(target) = target {
+        target.write(&result?)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// `document` in a format that shows all of it.
+fn laid_out(format: Format, target: &Target, document: &Document) -> Result<String> {
+    Ok(match format {
+        Format::Html => report::html::render(document),
+        Format::Json => report::json::render(document)
             .map_err(|error| Error::new(ErrorKind::Io, format!("no JSON for this: {error}")))?,
-        Format::Markdown => report::markdown::render(&brief_document(parts)),
+        Format::Markdown => report::markdown::render(document),
         Format::Text => {
             let width = target.width();
             let styled = target.is_styled();
             let options = report::text::TextOptions { width, styled };
-            report::text::render(&overview_document(parts), options)
+            report::text::render(document, options)
         }
+        Format::Github | Format::Csv | Format::Svg => return format.refused(),
+    })
+}
+
+fn rendered(args: &Args, target: &Target, parts: OverviewParts<'_>) -> Result<String> {
+    Ok(match args.output.format {
+        Format::Markdown => report::markdown::render(&brief_document(parts)),
         Format::Github => {
             let document = brief_document(parts);
             let slower = parts
@@ -281,18 +325,18 @@ fn rendered(args: &Args, target: &Target, parts: OverviewParts<'_>) -> Result<St
                 report::github::Level::Notice
             };
             let health = &parts.survey.attribution.health;
-            report::github::render(&document.title, &document.lead, level, health)
+            let told = report::github::render(&document.title, &document.lead, level, health);
+            told + &annotations(parts.decisions)
         }
-        Format::Csv | Format::Svg => return args.output.format.refused(),
+        format => laid_out(format, target, &overview_document(parts))?,
     })
 }
 
 /// Writes every picture of the report into `folder`.
-fn write_pictures(folder: &Path, parts: OverviewParts<'_>, quiet: bool) -> Result<()> {
+fn write_pictures(folder: &Path, document: &Document, quiet: bool) -> Result<()> {
     fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
-    let document = overview_document(parts);
     let mut written = 0_u64;
-    for chart in report::svg::charts(&document) {
+    for chart in report::svg::charts(document) {
         let path = folder.join(format!("{}.svg", chart.name));
         Target::new(Some(&path))?.write(&report::svg::render(chart))?;
         written += 1;

@@ -25,6 +25,7 @@ mod write;
 
 pub use check::{Finding, check};
 pub use launch::Ended;
+pub use nvml::free_memory;
 pub use options::{ActivityKind, CollectOptions, DEFAULT_INTERVAL};
 pub use run::{Collected, TraceFile, collect, convert_folder, sample_only};
 

@@ -93,6 +93,22 @@ pub(super) fn devices(nvml: &Nvml) -> Result<Vec<NvmlDevice>, String> {
     Ok(known.collect())
 }
 
+/// Free and all memory, in bytes, of the first device that a program started here would see; `None` without
+/// NVML or such a device.
+pub fn free_memory() -> Option<(u64, u64)> {
+    let nvml = open().ok()?;
+    let device = match std::env::var("CUDA_VISIBLE_DEVICES") {
+        Ok(visible) => match visible.split(',').next().unwrap_or_default().trim() {
+            uuid if uuid.starts_with("GPU-") => nvml.device_by_uuid(uuid),
+            // What is no number hides every device.
+            number => nvml.device_by_index(number.parse().ok()?),
+        },
+        Err(_) => nvml.device_by_index(0),
+    };
+    let memory = device.ok()?.memory_info().ok()?;
+    Some((memory.free, memory.total))
+}
+
 #[derive(Default)]
 struct Stop {
     asked: Mutex<bool>,

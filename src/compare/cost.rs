@@ -11,6 +11,7 @@
 //! | `communication` | host | collectives that run on the host (Gloo, MPI) |
 //! | `copies` | host | self time of `aten::copy_`, where no device copies |
 //! | `synchronisation` | host | calls that wait for the device (`…Synchronize`) |
+//! | `cache_maintenance` | host | calls that take memory from the driver or give it back (`cudaMalloc`, `cudaFree`, …), which an allocator's cache avoids |
 //! | `outside_operators` | host | step time under no operator on any thread |
 
 use super::observed::{ByStep, Observed};
@@ -82,6 +83,12 @@ pub(super) fn costs(
         "host",
         true,
         both(|file| file.synchronisation.clone()),
+    ));
+    named.push((
+        "cache_maintenance",
+        "host",
+        true,
+        both(|file| file.cache_maintenance.clone()),
     ));
     if !on_device {
         let copies = |file: &Observed| {

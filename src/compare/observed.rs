@@ -66,6 +66,8 @@ pub(super) struct Observed {
     pub(super) host_phases: ByStep<[Ns; Phase::ALL.len()]>,
     /// Host calls that wait for the device; `None` when no calls were recorded.
     pub(super) synchronisation: Option<ByStep<Ns>>,
+    /// Host calls with which an allocator takes memory from the driver and gives it back; `None` as above.
+    pub(super) cache_maintenance: Option<ByStep<Ns>>,
     /// Self time of `aten::copy_`, which copies between tensors of the host, too.
     pub(super) host_copies: ByStep<Ns>,
     /// Step time under no operator on any thread of the process; `None` without operators.
@@ -104,7 +106,7 @@ impl Observed {
         let places = places(view);
         observed.count_operators(view, &places)?;
         observed.count_work(view, &places);
-        observed.count_waits(view, &places);
+        observed.count_calls(view, &places);
         observed.outside_operators = outside_operators(view, &places);
         Ok(observed)
     }
@@ -204,21 +206,27 @@ impl Observed {
     }
 
     /// Host calls that wait until the device is done, as their names say.
-    fn count_waits(&mut self, view: &View<'_>, places: &Places) {
+    /// Waits for the device, and maintenance of the allocator's cache.
+    fn count_calls(&mut self, view: &View<'_>, places: &Places) {
         let dissection = view.dissection;
         let trace = view.trace();
         let events = &trace.events;
-        let mut waits: Vec<Option<bool>> = vec![None; trace.strings.len()];
+        let mut kinds: Vec<Option<Call>> = vec![None; trace.strings.len()];
         for event in events.ids() {
             let activity = events.activity(event);
             if !matches!(activity, ActivityType::Runtime | ActivityType::Driver) {
                 continue;
             }
-            let sums = self.synchronisation.get_or_insert_with(BTreeMap::new);
+            let waits = self.synchronisation.get_or_insert_with(BTreeMap::new);
+            let cache = self.cache_maintenance.get_or_insert_with(BTreeMap::new);
             let name = events.name(event);
-            let is_wait = *waits[name.index()]
-                .get_or_insert_with(|| trace.strings.get(name).ends_with("Synchronize"));
-            if !is_wait || !events.is_complete(event) {
+            let kind = kinds[name.index()].get_or_insert_with(|| Call::of(trace.strings.get(name)));
+            let sums = match kind {
+                Call::Wait => waits,
+                Call::Memory => cache,
+                Call::Other => continue,
+            };
+            if !events.is_complete(event) {
                 continue;
             }
             let thread = dissection.host.thread(events.track(event));
@@ -229,6 +237,48 @@ impl Observed {
             if let Some(step) = places.of(dissection.steps.at(process, span.start)) {
                 *sums.entry(step).or_default() += span.len();
             }
+        }
+    }
+}
+
+/// What a call of the driver or runtime is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    /// Waits for the device.
+    Wait,
+    /// Takes memory from the driver or gives it back: what a cache of memory is there to avoid.
+    Memory,
+    Other,
+}
+
+impl Call {
+    fn of(name: &str) -> Self {
+        /// How such calls begin behind the name of their library; copies and fills begin otherwise.
+        const MEMORY: [&str; 14] = [
+            "Malloc",
+            "Free",
+            "HostAlloc",
+            "HostMalloc",
+            "HostFree",
+            "MemAlloc",
+            "MemFree",
+            "MemHostAlloc",
+            "MemCreate",
+            "MemRelease",
+            "MemMap",
+            "MemUnmap",
+            "MemAddress",
+            "MemSetAccess",
+        ];
+        if name.ends_with("Synchronize") {
+            return Self::Wait;
+        }
+        let call = ["cuda", "cu", "hip"]
+            .iter()
+            .find_map(|library| name.strip_prefix(library));
+        match call {
+            Some(call) if MEMORY.iter().any(|start| call.starts_with(start)) => Self::Memory,
+            _ => Self::Other,
         }
     }
 }
@@ -448,6 +498,35 @@ mod tests {
         assert_eq!(busy.inside(span(10, 20)), Ns(0));
         assert_eq!(busy.inside(span(-5, 100)), Ns(30));
         assert_eq!(busy.inside(span(60, 70)), Ns(0));
+    }
+
+    #[test]
+    fn calls_of_the_allocator_are_no_copies() {
+        for name in [
+            "cudaMalloc",
+            "cudaFree",
+            "cudaMallocAsync",
+            "cudaHostAlloc",
+            "cuMemAlloc_v2",
+            "cuMemCreate",
+            "cuMemUnmap",
+            "cuMemAddressReserve",
+            "hipMalloc",
+            "hipHostFree",
+        ] {
+            assert_eq!(Call::of(name), Call::Memory, "{name}");
+        }
+        for name in [
+            "cudaMemcpyAsync",
+            "cudaMemsetAsync",
+            "cuMemcpyHtoD_v2",
+            "cudaLaunchKernel",
+            "Malloc",
+            "aten::empty",
+        ] {
+            assert_eq!(Call::of(name), Call::Other, "{name}");
+        }
+        assert_eq!(Call::of("cudaDeviceSynchronize"), Call::Wait);
     }
 
     #[test]

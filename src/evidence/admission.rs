@@ -102,9 +102,21 @@ pub fn check_memory_fraction(fraction: f64) -> Result<()> {
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
-/// Memory of the first GPU, asked of the driver's management library through `nvidia-smi`; `None` without
-/// one.
+/// Memory of the first GPU that a program would see, asked of the driver's management library (NVML): itself,
+/// where tracekit can collect, else through `nvidia-smi`; `None` without one.
 pub fn gpu_memory() -> Option<FreeMemory> {
+    #[cfg(all(feature = "collect", unix))]
+    if let Some((free, total)) = crate::collect::free_memory() {
+        let mib = |bytes: u64| bytes as f64 / 1024.0 / 1024.0;
+        return Some(FreeMemory {
+            free_mb: mib(free),
+            total_mb: mib(total),
+        });
+    }
+    asked_of_smi()
+}
+
+fn asked_of_smi() -> Option<FreeMemory> {
     let output = Command::new("nvidia-smi")
         .args([
             "--query-gpu=memory.free,memory.total",

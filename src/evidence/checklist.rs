@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
-use super::legacy::{Form, identify};
+use super::folder::{Found, records_in};
+use super::legacy::Form;
 use super::normalize::raw_candidates;
-use crate::error::{Error, ErrorKind, Result};
-use crate::gate::{Decision, Json, object};
+use crate::error::Result;
+use crate::gate::{
+    CLOSURE_SCHEMA, Decision, Json, SummaryFacts, decide_memory_budget_project, object,
+    validate_result,
+};
 
 /// What a folder of results answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,13 +20,6 @@ pub struct ChainVerdict {
     pub decision: Option<Decision>,
     /// The answers, and the files that were left out.
     pub record: Json,
-}
-
-/// A result of the folder.
-struct Found {
-    name: String,
-    form: Form,
-    record: Json,
 }
 
 /// What a question is answered with.
@@ -62,32 +59,7 @@ impl Answer {
 /// # Errors
 /// When the folder cannot be read or holds no result.
 pub fn checklist(folder: &Path) -> Result<ChainVerdict> {
-    let entries = std::fs::read_dir(folder).map_err(|error| Error::io(folder, error))?;
-    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    let mut found = Vec::new();
-    let mut skipped = Vec::new();
-    for path in paths {
-        let is_json = path
-            .extension()
-            .is_some_and(|extension| extension == "json");
-        if !is_json || !path.is_file() {
-            continue;
-        }
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        match Json::read_object(&path).and_then(|record| Ok((identify(&record)?.form, record))) {
-            Ok((form, record)) => found.push(Found { name, form, record }),
-            Err(error) => skipped.push(object! {"file" => name, "reason" => error.reason()}),
-        }
-    }
-    if found.is_empty() {
-        let message = "holds no result of the chain";
-        return Err(Error::new(ErrorKind::NotFound, message).in_file(folder));
-    }
+    let (found, skipped) = records_in(folder)?;
     let last = |form: Form| found.iter().rfind(|one| one.form == form);
     let closure = last(Form::Closure);
     let answers = [
@@ -102,8 +74,12 @@ pub fn checklist(folder: &Path) -> Result<ChainVerdict> {
         profiling(closure),
     ];
     let complete = answers.iter().all(Answer::is_yes);
-    let decision = closure
-        .and_then(|one| Decision::from_name(one.record.at(&["decision", "decision"]).as_str()?));
+    // A closing record that does not hold decides nothing.
+    let told = closure
+        .filter(|one| faults(&one.record).is_empty())
+        .map(|one| one.record.at(&["decision"]));
+    let decision =
+        told.and_then(|decision| Decision::from_name(decision.at(&["decision"]).as_str()?));
     let files: Vec<Json> = found
         .iter()
         .map(|one| object! {"file" => one.name.as_str(), "form" => one.form.as_str()})
@@ -115,13 +91,22 @@ pub fn checklist(folder: &Path) -> Result<ChainVerdict> {
         record: object! {
             "schema_version" => "tracekit.checklist/v1",
             "chain" => if complete { "complete" } else { "incomplete" },
-            "decision" => closure.map(|one| one.record.at(&["decision"]).clone()),
+            "decision" => told.cloned(),
             "answers" => answers,
             "files" => files,
             "skipped" => skipped,
             "tool" => super::workspace::tool(),
         },
     })
+}
+
+/// What is wrong with a closing record of today.
+fn faults(closure: &Json) -> Vec<String> {
+    if closure.at(&["schema_version"]).as_str() == Some(CLOSURE_SCHEMA) {
+        validate_result(closure)
+    } else {
+        Vec::new()
+    }
 }
 
 fn answer(question: &'static str, records: &[&Found]) -> Answer {
@@ -215,6 +200,15 @@ fn strategies(found: Option<&Found>) -> Answer {
 
 fn budget(found: Vec<&Found>) -> Answer {
     let mut answer = answer("75: is the decision stable over several budgets?", &found);
+    for one in &found {
+        let decision = one.record.at(&["decision"]);
+        let facts = SummaryFacts::read(one.record.at(&["summary"]));
+        let follows = facts.map(|facts| decide_memory_budget_project(&facts).to_json());
+        if decision.is_object() && follows.is_ok_and(|follows| follows != *decision) {
+            let fault = format!("a decision that follows from its summary in {}", one.name);
+            answer.missing.push(fault);
+        }
+    }
     let grid = found
         .iter()
         .rfind(|one| one.record.at(&["sensitivity_summary"]).is_object());
@@ -244,6 +238,10 @@ fn profiling(found: Option<&Found>) -> Answer {
         answer.missing.push("no closing record".to_owned());
         return answer;
     };
+    for fault in faults(&found.record) {
+        let fault = format!("a closing record that holds: {fault}");
+        answer.missing.push(fault);
+    }
     if found.record.at(&["profile", "status"]).as_str() != Some("collected") {
         answer.missing.push("traces".to_owned());
     }

@@ -179,7 +179,7 @@ impl ClosureProject {
         })
     }
 
-    /// Reads what explains the decision and checks it.
+    /// Reads what explains the decision and checks what the review, which comes before, has not.
     fn explained(&self, inputs: &ClosureInputs) -> Result<Explained> {
         let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, message));
         let Some(entry) = &inputs.manifest.profile else {
@@ -187,11 +187,6 @@ impl ClosureProject {
             return Err(Error::new(ErrorKind::NotFound, message));
         };
         let profile = Json::read_object(&entry.path)?;
-        let schema = profile.at(&["schema_version"]);
-        if schema.as_str() != Some(PROFILE_SCHEMA) {
-            let schema = schema.to_line();
-            return invalid(format!("profile_schema: {schema} is not {PROFILE_SCHEMA}"));
-        }
         for (path, wanted) in profile.at(&["profile", "trace_sha256"]).fields() {
             let place = self.root.join(path);
             self.root.relative(&place)?;

@@ -11,7 +11,7 @@ use super::normalize::NORMALIZED_SCHEMA;
 use super::profile::PROFILE_SCHEMA;
 use super::training::{BASELINE_ID, STRATEGY_ID};
 use crate::error::{Error, ErrorKind, Result};
-use crate::gate::{CLOSURE_SCHEMA, Json, PHASE_SCHEMA, object};
+use crate::gate::{CLOSURE_SCHEMA, Json, PHASE_SCHEMA, VERDICT_SCHEMA, object};
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +46,8 @@ pub enum Form {
     Manifest,
     /// A file of measurements.
     Measurement,
+    /// The verdict of a gate.
+    Verdict,
 }
 
 impl Form {
@@ -67,6 +69,7 @@ impl Form {
             Self::Normalized => "normalized",
             Self::Manifest => "manifest",
             Self::Measurement => "measurement",
+            Self::Verdict => "verdict",
         }
     }
 
@@ -79,7 +82,7 @@ impl Form {
             Self::Profile | Self::PhaseMemory | Self::Closure | Self::Merge | Self::Handoff => {
                 Some("74")
             }
-            Self::Normalized | Self::Manifest | Self::Measurement => None,
+            Self::Normalized | Self::Manifest | Self::Measurement | Self::Verdict => None,
         }
     }
 }
@@ -131,6 +134,7 @@ pub fn identify(record: &Json) -> Result<Identified> {
         (Some(NORMALIZED_SCHEMA), _) => Form::Normalized,
         (Some(MANIFEST_SCHEMA), _) => Form::Manifest,
         (Some(MEASUREMENT_SCHEMA), _) => Form::Measurement,
+        (Some(VERDICT_SCHEMA), _) => Form::Verdict,
         (Some(other), _) => {
             let id = record.at(&["semantic_id"]).to_line();
             let message = format!("schema_version: '{other}' with semantic_id {id} is not known");
@@ -148,6 +152,7 @@ pub fn identify(record: &Json) -> Result<Identified> {
         NORMALIZED_SCHEMA,
         MANIFEST_SCHEMA,
         MEASUREMENT_SCHEMA,
+        VERDICT_SCHEMA,
     ];
     Ok(Identified {
         form,

@@ -52,11 +52,17 @@ impl ClosureProject {
         let given = self.root.path().join(traces);
         let in_place = fs::canonicalize(&given).ok() == fs::canonicalize(&trace_root).ok()
             && trace_root.exists();
-        for path in [&output, &trace_root] {
-            if path.exists() && !(in_place && path == &trace_root) {
-                let message = "is there already and is not overwritten; use another label";
-                return Err(Error::new(ErrorKind::Exists, message).in_file(path));
-            }
+        let exists = |path: &Path, more: &str| {
+            let message =
+                format!("is there already and is not overwritten; use another label{more}");
+            Err(Error::new(ErrorKind::Exists, message).in_file(path))
+        };
+        if output.exists() {
+            return exists(&output, "");
+        }
+        if trace_root.exists() && !in_place {
+            // A run that was killed between the two leaves the traces, whole.
+            return exists(&trace_root, ", or finish it with these as --traces");
         }
         check_three_repeats(&inputs.strategy)?;
         check_profile_identity(&inputs, self.strict)?;
@@ -266,7 +272,7 @@ fn copy_traces(from: &Path, to: &Path, strategies: &[String]) -> Result<()> {
     };
     let folder = to.parent().unwrap_or(to);
     fs::create_dir_all(folder).map_err(failed(folder))?;
-    let partial = folder.join(format!(".tracekit-{}-traces.tmp", std::process::id()));
+    let partial = new_folder(folder).map_err(failed(folder))?;
     let copied = strategies.iter().try_for_each(|name| {
         let target = partial.join(name);
         fs::create_dir_all(&target).map_err(failed(&target))?;
@@ -282,6 +288,21 @@ fn copy_traces(from: &Path, to: &Path, strategies: &[String]) -> Result<()> {
         let _ = fs::remove_dir_all(&partial);
     }
     placed
+}
+
+/// A new folder in `folder`: one that a killed process left behind may hold anything.
+fn new_folder(folder: &Path) -> std::io::Result<PathBuf> {
+    let process = std::process::id();
+    let mut number = 0_u32;
+    loop {
+        let path = folder.join(format!(".tracekit-{process}-{number}-traces.tmp"));
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 1_000 => {
+                number += 1;
+            }
+            created => return created.map(|()| path),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -67,6 +67,24 @@ pub(crate) fn is_writable(folder: &Path) -> bool {
     nearest.is_some_and(|folder| {
         folder
             .metadata()
-            .is_ok_and(|metadata| metadata.is_dir() && !metadata.permissions().readonly())
+            .is_ok_and(|metadata| metadata.is_dir() && may_write(&metadata))
     })
+}
+
+/// Whether this process may write: nothing is closed to root, and what belongs to another user is open only by
+/// the bits for others or a group.
+#[cfg(unix)]
+fn may_write(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match std::fs::metadata("/proc/self") {
+        Ok(own) if own.uid() == 0 => true,
+        Ok(own) if own.uid() == metadata.uid() => metadata.mode() & 0o200 != 0,
+        Ok(_) => metadata.mode() & 0o022 != 0,
+        Err(_) => !metadata.permissions().readonly(),
+    }
+}
+
+#[cfg(not(unix))]
+fn may_write(metadata: &std::fs::Metadata) -> bool {
+    !metadata.permissions().readonly()
 }

@@ -88,7 +88,7 @@ pub fn infer_bottleneck_assessments(
         (Finding::InsufficientEvidence, _) | (_, None) => Vec::new(),
         (_, Some((_, path))) => vec![object! {"kind" => "phase_memory", "path" => path}],
     };
-    let times = ["baseline", "checkpoint"].map(|name| profile.times(name));
+    let times = times(profile);
     let (recompute, recompute_seen) = recompute(profile, &times);
     let record = phase.map(|(record, _)| record);
     let (residency, residency_seen) = residency(record);
@@ -142,12 +142,22 @@ pub fn infer_bottleneck_assessments(
 type Seen = (Finding, Json);
 type Times = [Option<TraceTimes>; 2];
 
+/// The times of both strategies. Time on a device says nothing beside time on a host: of two places, neither
+/// counts.
+fn times(profile: &ProfileReport) -> Times {
+    match ["baseline", "checkpoint"].map(|name| profile.times(name)) {
+        [Some(base), Some(checkpoint)] if base.place != checkpoint.place => [None, None],
+        times => times,
+    }
+}
+
 /// By the traces where they were attributed, else by the profiled time of a step.
 fn recompute(profile: &ProfileReport, times: &Times) -> Seen {
     if let [Some(base), Some(checkpoint)] = times {
         let backward = [base, checkpoint].map(|times| times.backward_ns / times.steps);
         let recompute = checkpoint.recompute_ns / checkpoint.steps;
         let seen = object! {
+            "place" => base.place.as_deref(),
             "checkpoint_recompute_ns_per_step" => recompute,
             "baseline_backward_ns_per_step" => backward[0],
             "checkpoint_backward_ns_per_step" => backward[1],

@@ -32,6 +32,51 @@ pub fn explain(code: &str) -> Result<Explanation> {
 
 const EXPLANATIONS: &[Explanation] = &[
     Explanation {
+        code: "accept",
+        meaning: "Admitted to the next combined test; not yet delivered.",
+        action: "Freeze the candidate and its thresholds.",
+    },
+    Explanation {
+        code: "tune",
+        meaning: "Evidence is missing, a gain is not large or stable enough, or a cost can still be repaired.",
+        action: "See the reasons; measure again or adjust.",
+    },
+    Explanation {
+        code: "reject",
+        meaning: "A run or a guardrail failed, or the pairing is invalid.",
+        action: "Go back to the baseline and repair it.",
+    },
+    Explanation {
+        code: "time_and_resource_gains_reached",
+        meaning: "The step got faster by enough, and memory or throughput better by enough.",
+        action: "Keep the change.",
+    },
+    Explanation {
+        code: "time_gain_without_resource_gain",
+        meaning: "The step got faster by enough, but memory and throughput not better by enough.",
+        action: "Tune on.",
+    },
+    Explanation {
+        code: "no_stable_gain",
+        meaning: "The step did not get faster by enough, or memory and throughput got worse.",
+        action: "Go back, or look for the bottleneck again.",
+    },
+    Explanation {
+        code: "time_gain_below_threshold",
+        meaning: "The step saves less time than asked for.",
+        action: "Save more, or lower recommend.min_time_delta_ms.",
+    },
+    Explanation {
+        code: "memory_gain_below_threshold",
+        meaning: "Less memory is saved than asked for.",
+        action: "Save more, or gain throughput instead.",
+    },
+    Explanation {
+        code: "throughput_gain_below_threshold",
+        meaning: "Less throughput is gained than asked for.",
+        action: "Gain more, or save memory instead.",
+    },
+    Explanation {
         code: "baseline_id_missing",
         meaning: "The contract does not name its baseline.",
         action: "Give baseline_id.",
@@ -75,6 +120,26 @@ const EXPLANATIONS: &[Explanation] = &[
         code: "benefit_or_bottleneck_evidence_incomplete",
         meaning: "The primary workload gained too little, an adjacent one lost too much, or the original bottleneck is not smaller.",
         action: "Adjust the change and run the regression again.",
+    },
+    Explanation {
+        code: "original_bottleneck_not_reduced",
+        meaning: "The stage that was the bottleneck takes no less time in the primary workload.",
+        action: "Look at what the change moved; the gain is from elsewhere.",
+    },
+    Explanation {
+        code: "memory_growth_over_limit",
+        meaning: "A workload takes more memory than regression.max_memory_growth_mb allows.",
+        action: "Save memory, or raise the limit.",
+    },
+    Explanation {
+        code: "throughput_loss_over_limit",
+        meaning: "A workload loses more throughput than regression.max_throughput_loss allows.",
+        action: "Make it cheaper, or raise the limit.",
+    },
+    Explanation {
+        code: "adjacent_workload_missing",
+        meaning: "No adjacent workload was measured, and regression.require_adjacent asks for one.",
+        action: "Measure another load beside the primary one.",
     },
     Explanation {
         code: "benefit_and_guardrails_passed",

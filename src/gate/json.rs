@@ -73,10 +73,11 @@ impl Json {
         Self::Object(Fields::new())
     }
 
-    /// Reads `text`; the last of two fields of the same name counts.
+    /// Reads `text`.
     ///
     /// # Errors
-    /// When it is no JSON (`NaN` is none), with line and column.
+    /// When it is no JSON (`NaN` is none) or an object has a field twice, with line and column: readers
+    /// differ in which of the two counts, so a record could say one thing here and another elsewhere.
     pub fn parse(text: &str) -> Result<Self> {
         serde_json::from_str(text)
             .map_err(|error| Error::new(ErrorKind::Json, format!("is no valid JSON: {error}")))
@@ -396,8 +397,12 @@ impl<'de> Deserialize<'de> for Json {
                 mut entries: A,
             ) -> std::result::Result<Json, A::Error> {
                 let mut fields = Fields::new();
-                while let Some((key, value)) = entries.next_entry()? {
-                    fields.insert(key, value);
+                while let Some(key) = entries.next_key::<String>()? {
+                    if fields.contains_key(&key) {
+                        let message = format!("the field '{key}' comes twice");
+                        return Err(serde::de::Error::custom(message));
+                    }
+                    fields.insert(key, entries.next_value()?);
                 }
                 Ok(Json::Object(fields))
             }
@@ -523,9 +528,19 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_fields_counts_in_the_place_of_the_first() {
-        let value = Json::parse("{\"a\":1,\"b\":2,\"a\":3}").unwrap();
-        assert_eq!(value.to_line(), "{\"a\": 3, \"b\": 2}");
+    fn a_field_that_comes_twice_is_refused() {
+        for text in [
+            "{\"a\":1,\"b\":2,\"a\":3}",
+            "{\"x\":[{\"a\":1,\"a\":1}]}",
+            "{\"a\":1,\"\\u0061\":1}",
+        ] {
+            let error = Json::parse(text).unwrap_err().to_string();
+            assert!(
+                error.contains("the field 'a' comes twice at line 1 column"),
+                "{error}"
+            );
+        }
+        Json::parse("{\"a\":{\"a\":{\"a\":1}}}").unwrap();
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct Verdict {
     pub word: String,
     /// Why, as a code or sentence.
     pub reason: String,
+    /// The code for a reason that is a sentence.
+    pub reason_code: Option<&'static str>,
     /// What to do now.
     pub next_action: Option<String>,
     /// What was looked at, one by one.
@@ -73,6 +75,7 @@ impl Verdict {
             decision: outcome.decision,
             word: outcome.decision.as_str().to_owned(),
             reason: outcome.reason.to_owned(),
+            reason_code: None,
             next_action: outcome.next_action.map(str::to_owned),
             checks,
             result,
@@ -83,9 +86,7 @@ impl Verdict {
 
     /// The verdict in one line: decision, reason, next action.
     pub fn headline(&self) -> String {
-        let next = self.next_action.as_ref();
-        let next = next.map_or_else(String::new, |next| format!("; next: {next}"));
-        format!("{}: {}{next}", self.word, self.reason)
+        headline(&self.to_json())
     }
 
     /// As a record.
@@ -114,11 +115,29 @@ impl Verdict {
             "result" => &self.result,
             "inputs" => self.inputs.clone(),
         };
+        if let Some(code) = self.reason_code {
+            record.set("reason_code", code);
+        }
         if let Some(statistics) = &self.statistics {
             record.set("statistics", statistics);
         }
         record
     }
+}
+
+/// Decision, reason and next action of a record in one line. A reason that is a sentence stands behind its code.
+pub fn headline(record: &Json) -> String {
+    let text = |key: &str| record.at(&[key]).as_str();
+    let mut line = text("decision").unwrap_or("no decision").to_owned();
+    match (text("reason_code"), text("reason")) {
+        (Some(code), Some(reason)) => line += &format!(": {code} ({reason})"),
+        (None, Some(reason)) => line += &format!(": {reason}"),
+        _ => {}
+    }
+    if let Some(next) = text("next_action") {
+        line += &format!("; next: {next}");
+    }
+    line
 }
 
 fn check(subject: &str, status: &str, failed: bool, codes: &[&str], detail: String) -> Check {
@@ -143,7 +162,7 @@ pub fn judge_recommendation(input: &Json, thresholds: &Thresholds) -> Result<Ver
     let summary = recommendation_summary(input)?;
     let gates = &thresholds.recommend;
     let outcome = recommend_optimization_decision(&summary, gates);
-    let row = |subject, delta: f64, least: f64, unit: &str| {
+    let row = |subject, code, delta: f64, least: f64, unit: &str| {
         let status = if delta >= least {
             "reached"
         } else if delta > 0.0 {
@@ -156,30 +175,44 @@ pub fn judge_recommendation(input: &Json, thresholds: &Thresholds) -> Result<Ver
             python_repr(delta),
             python_repr(least)
         );
-        check(subject, status, delta < least, &[], detail)
+        let codes = if delta < least {
+            vec![code]
+        } else {
+            Vec::new()
+        };
+        check(subject, status, delta < least, &codes, detail)
     };
     let checks = vec![
         row(
             "step time",
+            "time_gain_below_threshold",
             summary.step_time_delta_ms,
             gates.min_time_delta_ms,
             " ms",
         ),
         row(
             "peak memory",
+            "memory_gain_below_threshold",
             summary.peak_mem_delta_mb,
             gates.min_memory_delta_mb,
             " MB",
         ),
         row(
             "throughput",
+            "throughput_gain_below_threshold",
             summary.throughput_delta,
             gates.min_throughput_delta,
             "",
         ),
     ];
     let result = object! {"summary" => summary.to_json(), "decision" => outcome.to_json()};
-    Ok(Verdict::new("recommend", &outcome, checks, result))
+    let mut verdict = Verdict::new("recommend", &outcome, checks, result);
+    verdict.reason_code = Some(match outcome.decision {
+        Decision::Accept => "time_and_resource_gains_reached",
+        Decision::Tune => "time_gain_without_resource_gain",
+        Decision::Reject => "no_stable_gain",
+    });
+    Ok(verdict)
 }
 
 /// The summary that a recommendation is about.
@@ -258,6 +291,12 @@ pub fn judge_regression(input: &Json, thresholds: &Thresholds) -> Result<Verdict
         if slow {
             codes.push("benefit_or_bottleneck_evidence_incomplete");
         }
+        if gates.costs_memory(row) {
+            codes.push("memory_growth_over_limit");
+        }
+        if gates.costs_throughput(row) {
+            codes.push("throughput_loss_over_limit");
+        }
         let status = if codes.is_empty() { "holds" } else { "fails" };
         let detail = format!(
             "{}: time {:+} ms of {:+} ms, quality {:+} of at most {}",
@@ -275,12 +314,27 @@ pub fn judge_regression(input: &Json, thresholds: &Thresholds) -> Result<Verdict
             detail,
         ));
     }
+    if gates.lacks_adjacent(&evidence) {
+        let codes = ["adjacent_workload_missing"];
+        checks.push(check(
+            "adjacent workloads",
+            "missing",
+            true,
+            &codes,
+            String::new(),
+        ));
+    }
     let reduced = evidence.original_bottleneck_reduced;
+    let codes: &[&str] = if reduced {
+        &[]
+    } else {
+        &["original_bottleneck_not_reduced"]
+    };
     checks.push(check(
         &format!("bottleneck {bottleneck}"),
         if reduced { "smaller" } else { "not smaller" },
         !reduced,
-        &[],
+        codes,
         format!(
             "longest stage now: {}",
             evidence
@@ -337,7 +391,11 @@ pub fn judge_budget(
     let wanted = |given: Option<&str>, key: &'static str| {
         let beside = nested.and_then(|_| input.at(&[key]).as_name());
         given.or(beside).map(str::to_owned).ok_or_else(|| {
-            let message = format!("nothing says which {key} the budget is for: give it as '{key}' beside the hand-off, or by a flag (--workload, --hardware)");
+            let own = handoff.at(&[key]).as_name().unwrap_or("nothing");
+            let message = format!(
+                "nothing says which {key} the budget is for: give it by a flag (--workload, --hardware), or as \
+                 '{key}' beside the hand-off; what the hand-off says of itself ('{own}') is what is checked"
+            );
             Error::new(ErrorKind::Invalid, message)
         })
     };
@@ -396,7 +454,12 @@ pub fn judge_budget(
         let detail = format!("best: {}", other.as_ref().map_or("none".to_owned(), shown));
         let status = if same { "same" } else { "differs" };
         let subject = format!("stricter budget {}", number + 1);
-        checks.push(check(&subject, status, !same, &[], detail));
+        let codes: &[&str] = if same {
+            &[]
+        } else {
+            &["selection_is_threshold_sensitive"]
+        };
+        checks.push(check(&subject, status, !same, codes, detail));
     }
     result.set("base_result", base.to_json());
     let stricter: Vec<Json> = stricter
@@ -518,26 +581,30 @@ pub fn judge_activation_scope(
     let config = strategy.at(&["config"]);
     let scope = assess_activation_memory_scope(report, config, &thresholds.activation)?;
     let gates = &scope.gates;
-    let row = |subject, value: f64, holds, wanted: String| {
+    let row = |subject, code, value: f64, holds, wanted: String| {
         let status = if holds { "holds" } else { "fails" };
         let detail = format!("{} of {wanted}", python_repr(value));
-        check(subject, status, !holds, &[], detail)
+        let codes = if holds { Vec::new() } else { vec![code] };
+        check(subject, status, !holds, &codes, detail)
     };
     let checks = vec![
         row(
             "memory saving, MB",
+            "memory_saving",
             scope.memory_saving_mb,
             scope.memory_saving_mb >= gates.minimum_memory_saving_mb,
             format!("at least {}", gates.minimum_memory_saving_mb),
         ),
         row(
             "throughput ratio",
+            "throughput_ratio",
             scope.throughput_ratio,
             scope.throughput_ratio >= gates.minimum_throughput_ratio,
             format!("at least {}", gates.minimum_throughput_ratio),
         ),
         row(
             "loss delta",
+            "loss_delta",
             scope.loss_delta,
             scope.loss_delta <= gates.maximum_loss_delta,
             format!("at most {}", gates.maximum_loss_delta),

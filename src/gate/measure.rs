@@ -31,6 +31,14 @@ impl Measure {
         Self::of(record.first(keys))
     }
 
+    /// As [`Measure::read`], of something that there cannot be less than nothing of: time, memory, throughput.
+    pub fn amount(record: &Json, keys: &[&str]) -> Self {
+        match Self::read(record, keys) {
+            Self::Value(value) if value < 0.0 => Self::Invalid,
+            measure => measure,
+        }
+    }
+
     /// The number, if there is one.
     pub fn value(self) -> Option<f64> {
         match self {
@@ -71,5 +79,9 @@ mod tests {
         ] {
             assert_eq!(Measure::read(&record, keys), expected, "{keys:?}");
         }
+        let record = Json::parse("{\"zero\":0,\"less\":-0.5}").unwrap();
+        assert_eq!(Measure::amount(&record, &["zero"]), Measure::Value(0.0));
+        assert_eq!(Measure::amount(&record, &["less"]), Measure::Invalid);
+        assert_eq!(Measure::amount(&record, &["none"]), Measure::NotMeasured);
     }
 }

@@ -58,7 +58,7 @@ pub use identity::{
 pub(crate) use json::object;
 pub use json::{Fields, Json};
 pub use judgement::{
-    Check, VERDICT_SCHEMA, Verdict, input_artifact, judge_activation_scope, judge_budget,
+    Check, VERDICT_SCHEMA, Verdict, headline, input_artifact, judge_activation_scope, judge_budget,
     judge_qualification, judge_recommendation, judge_regression, judge_sensitivity,
     judge_strategies, recommendation_summary,
 };

@@ -24,13 +24,13 @@ impl EndToEnd {
     /// `samples_per_s`).
     ///
     /// # Errors
-    /// When one is not there or no finite number, or the record says that it was profiled.
+    /// When one is not there, no finite number or negative, or the record says that it was profiled.
     pub fn read(record: &Json) -> Result<Self> {
         refuse_profiled(record)?;
         Ok(Self {
-            step_time_ms: required_number(record, &["step_time_ms"])?,
-            peak_mem_mb: required_number(record, &["peak_mem_mb", "peak_memory_mb"])?,
-            throughput: required_number(record, &["throughput", "samples_per_s"])?,
+            step_time_ms: required_amount(record, &["step_time_ms"])?,
+            peak_mem_mb: required_amount(record, &["peak_mem_mb", "peak_memory_mb"])?,
+            throughput: required_amount(record, &["throughput", "samples_per_s"])?,
         })
     }
 }
@@ -45,6 +45,16 @@ pub(crate) fn required_number(record: &Json, keys: &[&str]) -> Result<f64> {
         let message = format!("{} is no finite number but {}", keys[0], found.to_line());
         Error::new(ErrorKind::Invalid, message)
     })
+}
+
+/// The same of something that there cannot be less than nothing of: time, memory, throughput.
+pub(crate) fn required_amount(record: &Json, keys: &[&str]) -> Result<f64> {
+    let number = required_number(record, keys)?;
+    if number < 0.0 {
+        let message = format!("{} is negative: {}", keys[0], python_repr(number));
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
+    Ok(number)
 }
 
 pub(crate) fn missing_key(key: &str) -> Error {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::json::{Json, object};
-use super::optimization::{missing_key, required_number};
+use super::optimization::{missing_key, required_amount, required_number};
 use super::role::refuse_profiled;
 use super::verdict::{Decision, Outcome};
 use crate::error::{Error, ErrorKind, Result};
@@ -199,13 +199,13 @@ fn stage_ms(stages: &Json, stage: &str) -> Result<f64> {
     if stages.get(stage).is_none() && stages.get(alias).is_none() {
         return Err(missing_key(stage));
     }
-    required_number(stages, &[stage, alias])
+    required_amount(stages, &[stage, alias])
 }
 
 fn longest_stage(stages: &Json) -> Result<Option<String>> {
     let mut longest: Option<(&str, f64)> = None;
     for (stage, _) in stages.fields() {
-        let time = required_number(stages, &[stage])?;
+        let time = required_amount(stages, &[stage])?;
         if longest.is_none_or(|(_, most)| time > most) {
             longest = Some((stage, time));
         }
@@ -232,16 +232,17 @@ pub fn build_regression_evidence(
         let side = |key: &str| record.get(key).ok_or_else(|| missing_key(key));
         let (base, candidate) = (side("baseline")?, side("candidate")?);
         let stages = [side("baseline_stages_ms")?, side("candidate_stages_ms")?];
-        let number = |side: &Json, key| required_number(side, &[key]);
-        let saved = |key| Ok::<_, Error>(number(base, key)? - number(candidate, key)?);
-        let gained = |key| Ok::<_, Error>(number(candidate, key)? - number(base, key)?);
+        let amount = |side: &Json, key| required_amount(side, &[key]);
+        let saved = |key| Ok::<_, Error>(amount(base, key)? - amount(candidate, key)?);
+        let quality = |side: &Json| required_number(side, &["quality"]);
+        let throughput = |side: &Json| amount(side, "throughput");
         rows.push(RegressionRow {
             workload_id: record.at(&["workload_id"]).clone(),
             role: record.at(&["role"]).clone(),
             time_gain_ms: saved("step_time_ms")?,
             memory_gain_mb: Some(saved("peak_mem_mb")?),
-            throughput_gain: Some(gained("throughput")?),
-            quality_delta: gained("quality")?,
+            throughput_gain: Some(throughput(candidate)? - throughput(base)?),
+            quality_delta: quality(candidate)? - quality(base)?,
             original_bottleneck_delta_ms: Some(
                 stage_ms(stages[0], original_bottleneck)?
                     - stage_ms(stages[1], original_bottleneck)?,
@@ -319,6 +320,28 @@ impl RegressionGates {
     }
 }
 
+/// Whether something fell by more than `limit`, where there is a limit; what was not measured did.
+fn falls(gain: Option<f64>, limit: Option<f64>) -> bool {
+    limit.is_some_and(|limit| gain.is_none_or(|gain| gain < -limit))
+}
+
+impl RegressionGates {
+    /// Whether a workload takes more memory than it may.
+    pub(crate) fn costs_memory(&self, row: &RegressionRow) -> bool {
+        falls(row.memory_gain_mb, self.max_memory_growth_mb)
+    }
+
+    /// Whether a workload loses more throughput than it may.
+    pub(crate) fn costs_throughput(&self, row: &RegressionRow) -> bool {
+        falls(row.throughput_gain, self.max_throughput_loss)
+    }
+
+    /// Whether an adjacent workload is wanted and none is there.
+    pub(crate) fn lacks_adjacent(&self, evidence: &RegressionEvidence) -> bool {
+        self.require_adjacent && evidence.adjacent.is_empty()
+    }
+}
+
 /// Whether to adopt a change, and whether to go back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdoptionDecision {
@@ -369,14 +392,8 @@ pub fn decide_regression_adoption(
         .adjacent
         .iter()
         .any(|row| row.time_gain_ms < -gates.max_adjacent_slowdown_ms);
-    let below = |gain: Option<f64>, limit: Option<f64>| {
-        limit.is_some_and(|limit| gain.is_none_or(|gain| gain < -limit))
-    };
-    let costs = rows().any(|row| {
-        below(row.memory_gain_mb, gates.max_memory_growth_mb)
-            || below(row.throughput_gain, gates.max_throughput_loss)
-    });
-    let alone = gates.require_adjacent && evidence.adjacent.is_empty();
+    let costs = rows().any(|row| gates.costs_memory(row) || gates.costs_throughput(row));
+    let alone = gates.lacks_adjacent(evidence);
     if !gained || slowed || costs || alone || !evidence.original_bottleneck_reduced {
         return AdoptionDecision {
             outcome: Outcome::new(

@@ -51,6 +51,8 @@ pub struct ProfileCoverage {
 /// Times that tracekit attributed in the traces of a strategy. They explain and do not decide.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceTimes {
+    /// `device`, or `host` where there is no device work.
+    pub place: Option<String>,
     /// Steps in the traces.
     pub steps: f64,
     /// Time in recompute, nanoseconds.
@@ -103,11 +105,13 @@ impl ProfileReport {
         named(&self.candidates, name).filter(|candidate| candidate.is_ok())
     }
 
-    /// What was attributed in the traces of that strategy.
+    /// What was attributed in the traces of that strategy, when its profile ended well.
     pub fn times(&self, name: &str) -> Option<TraceTimes> {
+        self.candidate(name)?;
         let times = self.attribution.at(&["by_strategy", name]);
         let number = |key| times.at(&[key]).as_f64();
         Some(TraceTimes {
+            place: times.at(&["place"]).as_str().map(str::to_owned),
             steps: number("steps").filter(|steps| *steps > 0.0)?,
             recompute_ns: number("recompute_ns")?,
             backward_ns: number("backward_ns")?,

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::json::{Json, object};
+use super::measure::Measure;
 use super::role::refuse_profiled;
 use super::strategies::{Evaluation, rank};
 use super::verdict::{Decision, Outcome};
@@ -95,12 +96,13 @@ impl HandedCandidate {
     pub fn read(record: &Json) -> Result<Self> {
         refuse_profiled(record)?;
         let number = |key| record.at(&[key]).as_f64();
+        let amount = |key| Measure::amount(record, &[key]).value();
         Ok(Self {
             name: record.at(&["name"]).clone(),
             comparable: record.at(&["status"]).as_str() == Some("comparable"),
-            candidate_peak_memory_mb: number("candidate_peak_memory_mb"),
+            candidate_peak_memory_mb: amount("candidate_peak_memory_mb"),
             memory_saving_mb: number("memory_saving_mb"),
-            throughput_ratio: number("throughput_ratio"),
+            throughput_ratio: amount("throughput_ratio"),
             quality_delta: number("quality_delta"),
         })
     }

@@ -227,9 +227,15 @@ impl Thresholds {
                 error.message().replace('\n', "; ")
             ))
         })?;
+        let check = |table: &toml::Table| match infinite(table) {
+            Some(name) => Err(invalid(format!("thresholds: {name} is no finite number"))),
+            None => Ok(()),
+        };
+        check(&table)?;
         for change in changes {
             let parsed: toml::Table = toml::from_str(change)
                 .map_err(|_| invalid(format!("'{change}' is not of the form TABLE.KEY=VALUE")))?;
+            check(&parsed)?;
             merge(&mut table, parsed);
         }
         let thresholds: Self = table.try_into().map_err(one_line)?;
@@ -285,6 +291,34 @@ impl Thresholds {
                 self.screening.max_quality_delta,
             ),
             ("phase.min_free_margin_mb", self.phase.min_free_margin_mb),
+            (
+                "qualification.minimum_memory_saving_mb",
+                self.qualification.minimum_memory_saving_mb,
+            ),
+            (
+                "qualification.maximum_loss_delta",
+                self.qualification.maximum_loss_delta,
+            ),
+            (
+                "activation.minimum_memory_saving_mb",
+                self.activation.minimum_memory_saving_mb,
+            ),
+            (
+                "activation.maximum_loss_delta",
+                self.activation.maximum_loss_delta,
+            ),
+            (
+                "budget.max_val_loss",
+                self.budget.max_val_loss.unwrap_or_default(),
+            ),
+            (
+                "regression.max_memory_growth_mb",
+                self.regression.max_memory_growth_mb.unwrap_or_default(),
+            ),
+            (
+                "regression.max_throughput_loss",
+                self.regression.max_throughput_loss.unwrap_or_default(),
+            ),
         ];
         for (name, value) in not_negative {
             if !(value.is_finite() && value >= 0.0) {
@@ -297,6 +331,28 @@ impl Thresholds {
         ] {
             if !(value.is_finite() && value > 0.0) {
                 return refused(format!("{name} must be above 0, but is {value}"));
+            }
+        }
+        let (grid, relative) = (&self.sensitivity, &self.relative_sensitivity);
+        for (name, axis) in [
+            ("sensitivity.memory_caps_mb", &grid.memory_caps_mb),
+            ("sensitivity.min_samples_per_s", &grid.min_samples_per_s),
+            ("sensitivity.max_val_loss", &grid.max_val_loss),
+            (
+                "relative_sensitivity.memory_caps_mb",
+                &relative.memory_caps_mb,
+            ),
+            (
+                "relative_sensitivity.throughput_factors",
+                &relative.throughput_factors,
+            ),
+            ("relative_sensitivity.loss_factors", &relative.loss_factors),
+        ] {
+            let holds = (1..=64).contains(&axis.len()) && axis.iter().all(|value| *value >= 0.0);
+            if !holds {
+                return refused(format!(
+                    "{name} must have from 1 to 64 numbers of 0 or more"
+                ));
             }
         }
         let ratios = [
@@ -318,6 +374,21 @@ impl Thresholds {
         }
         Ok(())
     }
+}
+
+/// The name of a value that is NaN or infinite: a comparison with such a threshold means nothing.
+fn infinite(table: &toml::Table) -> Option<String> {
+    fn is_infinite(value: &toml::Value) -> bool {
+        match value {
+            toml::Value::Float(number) => !number.is_finite(),
+            toml::Value::Array(values) => values.iter().any(is_infinite),
+            _ => false,
+        }
+    }
+    table.iter().find_map(|(key, value)| match value {
+        toml::Value::Table(inner) => infinite(inner).map(|name| format!("{key}.{name}")),
+        value => is_infinite(value).then(|| key.clone()),
+    })
 }
 
 fn merge(into: &mut toml::Table, from: toml::Table) {
@@ -376,6 +447,26 @@ mod tests {
                 "",
                 &["phase.process_memory_fraction=0".to_owned()],
                 "must be above 0 and at most 1, but is 0",
+            ),
+            (
+                "",
+                &["qualification.minimum_memory_saving_mb=nan".to_owned()],
+                "thresholds: qualification.minimum_memory_saving_mb is no finite number",
+            ),
+            (
+                "[sensitivity]\nmemory_caps_mb = [1.0, inf]\n",
+                &[],
+                "thresholds: sensitivity.memory_caps_mb is no finite number",
+            ),
+            (
+                "",
+                &["qualification.maximum_loss_delta=-1".to_owned()],
+                "qualification.maximum_loss_delta must be 0 or more, but is -1",
+            ),
+            (
+                "",
+                &["sensitivity.memory_caps_mb=[]".to_owned()],
+                "sensitivity.memory_caps_mb must have from 1 to 64 numbers of 0 or more",
             ),
             (
                 "",

@@ -1,7 +1,9 @@
 //! Pictures, before they have a format: every number in them is final, every place still open.
 
+use super::decision::{DecisionGrid, DecisionScopes};
 use super::document::Value;
 use crate::attribute::{Bucket, DeviceClass};
+use crate::gate::Decision;
 use crate::units::{Ns, Span};
 
 /// A picture of final values.
@@ -30,6 +32,10 @@ pub enum Picture {
     Levels(Levels),
     /// Relative changes with their intervals.
     Changes(Changes),
+    /// Decisions over a grid of thresholds.
+    Grid(DecisionGrid),
+    /// Decisions by scope, with their gates.
+    Scopes(DecisionScopes),
 }
 
 /// What a part of a picture stands for; it has the same colour in every picture.
@@ -47,6 +53,8 @@ pub enum Paint {
     Allocated,
     /// Memory held from the driver.
     Reserved,
+    /// What was decided.
+    Decision(Decision),
 }
 
 impl Paint {
@@ -59,6 +67,7 @@ impl Paint {
             Self::Class(class) => class.as_str(),
             Self::Allocated => "allocated",
             Self::Reserved => "reserved",
+            Self::Decision(decision) => decision.as_str(),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::chart::Paint;
 use crate::attribute::{Bucket, DeviceClass, Phase};
+use crate::gate::Decision;
 
 /// Red, green and blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +68,16 @@ impl Colour {
     }
 }
 
+/// What text on `shade` is written in.
+pub(crate) fn ink_on(shade: Colour) -> Colour {
+    if shade.contrast(PAPER) > shade.contrast(INK) {
+        PAPER
+    } else {
+        // Not quite the ink of text on paper, which follows the theme of a page.
+        Colour(0x1f, 0x23, 0x29)
+    }
+}
+
 /// The colour of what a part of a picture stands for.
 pub(crate) fn of(paint: Paint) -> Colour {
     match paint {
@@ -78,6 +89,9 @@ pub(crate) fn of(paint: Paint) -> Colour {
         Paint::Bucket(Bucket::PreWindow) | Paint::Reserved => Colour(0x8a, 0x6d, 0x1b),
         Paint::Bucket(Bucket::Unlinked) => Colour(0x6a, 0x5a, 0xcd),
         Paint::Idle | Paint::Unattributed => EMPTY,
+        Paint::Decision(Decision::Accept) => Colour(0x00, 0x72, 0xb2),
+        Paint::Decision(Decision::Tune) => Colour(0x94, 0x6f, 0x00),
+        Paint::Decision(Decision::Reject) => Colour(0xc2, 0x4a, 0x3a),
         Paint::Class(DeviceClass::Compute) => Colour(0x4d, 0x7e, 0xa8),
         Paint::Class(DeviceClass::Communication) => Colour(0xc2, 0x4a, 0x3a),
         Paint::Class(DeviceClass::Memcpy) => Colour(0x99, 0x8a, 0x1f),
@@ -88,6 +102,8 @@ pub(crate) fn of(paint: Paint) -> Colour {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DECISIONS: [Decision; 3] = [Decision::Accept, Decision::Tune, Decision::Reject];
 
     /// The page in the dark theme of the HTML report.
     const DARK: Colour = Colour(0x12, 0x16, 0x1c);
@@ -137,6 +153,7 @@ mod tests {
         classes.push(Paint::Idle);
         all_told_apart(&classes);
         all_told_apart(&[Paint::Allocated, Paint::Reserved]);
+        all_told_apart(&DECISIONS.map(Paint::Decision));
     }
 
     #[test]
@@ -145,7 +162,8 @@ mod tests {
             DeviceClass::ALL
                 .map(Paint::Class)
                 .into_iter()
-                .chain([Paint::Allocated, Paint::Reserved]),
+                .chain([Paint::Allocated, Paint::Reserved])
+                .chain(DECISIONS.map(Paint::Decision)),
         );
         for paint in paints {
             for page in [PAPER, DARK] {

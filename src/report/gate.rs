@@ -1,111 +1,10 @@
-//! Verdicts of gates: as a document, for JUnit readers and for the log of a workflow.
+//! Verdicts of gates for JUnit readers and for the log of a workflow; what codes mean.
 
 use std::fmt::Write as _;
 
-use super::document::{Block, Column, Document, Note, Row, Section, Table, Value};
+use super::document::{Block, Document, Note, Section};
 use super::name::visible;
-use crate::gate::{Decision, Explanation, Json, Verdict};
-
-/// `verdict` as a report: the verdict first, then what was looked at.
-pub fn verdict_document(verdict: &Verdict) -> Document {
-    let mut blocks = Vec::new();
-    if !verdict.checks.is_empty() {
-        let rows = verdict.checks.iter().map(|check| {
-            Row::new(vec![
-                Value::text(&check.subject),
-                Value::text(&check.status),
-                Value::text(check.codes.join(", ")),
-                Value::text(&check.detail),
-            ])
-        });
-        blocks.push(Block::Table(Table {
-            caption: "Checks".to_owned(),
-            keys: 1,
-            columns: ["subject", "status", "reasons", "numbers"]
-                .map(Column::text)
-                .to_vec(),
-            rows: rows.collect(),
-        }));
-    }
-    let mut sections = vec![Section {
-        title: None,
-        blocks,
-    }];
-    sections.extend(verdict.statistics.as_ref().map(statistics_section));
-    let inputs = verdict.inputs.iter().map(|input| {
-        let text = |key| input.at(&[key]).as_str().unwrap_or_default().to_owned();
-        Note::new(
-            "input",
-            format!("{} (sha256 {})", text("path"), text("sha256")),
-        )
-    });
-    sections.push(Section {
-        title: None,
-        blocks: vec![Block::Notes(inputs.collect())],
-    });
-    Document {
-        title: format!("Gate {}", verdict.gate),
-        lead: verdict.headline(),
-        sections,
-    }
-}
-
-/// What repeats say as samples.
-fn statistics_section(statistics: &Json) -> Section {
-    let rows = statistics.at(&["metrics"]).items().iter().map(|metric| {
-        let text = |key| metric.at(&[key]).as_str().unwrap_or_default().to_owned();
-        let number = |path: &[&str]| {
-            metric
-                .at(path)
-                .as_f64()
-                .map_or(Value::Missing, Value::Number)
-        };
-        let codes: Vec<&str> = metric
-            .at(&["codes"])
-            .items()
-            .iter()
-            .filter_map(Json::as_str)
-            .collect();
-        Row::new(vec![
-            Value::text(text("subject")),
-            Value::text(text("metric")),
-            number(&["difference"]),
-            number(&["interval", "low"]),
-            number(&["interval", "high"]),
-            number(&["threshold"]),
-            Value::text(text("decision")),
-            Value::text(codes.join(", ")),
-        ])
-    });
-    let text = |key| {
-        statistics
-            .at(&[key])
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    Section {
-        title: Some("Repeats as samples".to_owned()),
-        blocks: vec![
-            Block::Paragraph(format!("{}: {}", text("decision"), text("reason"))),
-            Block::Table(Table {
-                caption: "Gain of the candidate, with its confidence interval".to_owned(),
-                keys: 2,
-                columns: vec![
-                    Column::text("subject"),
-                    Column::text("metric"),
-                    Column::number("gain"),
-                    Column::number("low"),
-                    Column::number("high"),
-                    Column::number("wanted"),
-                    Column::text("decision"),
-                    Column::text("remarks"),
-                ],
-                rows: rows.collect(),
-            }),
-        ],
-    }
-}
+use crate::gate::{Decision, Explanation, Verdict};
 
 /// What codes mean.
 pub fn explanations_document(explanations: &[Explanation]) -> Document {
@@ -252,7 +151,7 @@ fn command(level: &str, title: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::{Thresholds, judge_strategies};
+    use crate::gate::{Json, Thresholds, judge_strategies};
 
     fn hostile() -> Verdict {
         let report = Json::parse(
@@ -280,7 +179,7 @@ mod tests {
         );
         assert!(github.contains("100%25"));
         let text = super::super::text::render(
-            &verdict_document(&hostile()),
+            &super::super::decision::verdict_document(&hostile()),
             super::super::text::TextOptions::default(),
         );
         assert!(text.starts_with("reject: baseline_missing_or_invalid; next: rerun"));

@@ -36,6 +36,16 @@ pub fn inspection_document(inspection: &Inspection, verbose: bool) -> Document {
     }
 }
 
+/// `frames` as a report; all rows when `verbose`.
+pub fn frames_document(lead: String, frames: &[&Frame], verbose: bool) -> Document {
+    let sections = frames.iter().map(|frame| section(frame, verbose));
+    Document {
+        title: "Tables".to_owned(),
+        lead,
+        sections: sections.collect(),
+    }
+}
+
 /// A table, or that there is nothing to show; all rows when `verbose`.
 pub(super) fn section(frame: &Frame, verbose: bool) -> Section {
     let title = Some(heading(frame.name));

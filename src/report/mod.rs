@@ -10,6 +10,7 @@ mod compare;
 pub mod csv;
 #[cfg(feature = "frames")]
 mod data_frame;
+mod decision;
 mod doctor;
 mod document;
 mod evidence;
@@ -36,13 +37,17 @@ pub use chart::{
 pub use compare::comparison_document;
 #[cfg(feature = "frames")]
 pub use data_frame::{data_frame_document, data_frame_json, data_frame_rows, tables_document};
+pub use decision::{
+    DecisionCell, DecisionGrid, DecisionScope, DecisionScopes, GateBar, decision_document,
+    decision_sections, number_pictures, verdict_document,
+};
 pub use doctor::{codes_document, diagnosis_document};
 pub use document::{Align, Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
 pub use evidence::evidence_document;
-pub use gate::{explanations_document, verdict_document, verdict_github, verdict_junit};
+pub use gate::{explanations_document, verdict_github, verdict_junit};
 #[cfg(feature = "frames")]
 pub use inference::{inferences_document, rules_document};
-pub use inspection::{frame_rows, inspection_document};
+pub use inspection::{frame_rows, frames_document, inspection_document};
 #[cfg(feature = "cli")]
 pub(crate) use name::visible;
 #[cfg(all(feature = "cli", feature = "collect"))]

@@ -145,6 +145,15 @@ impl Serialize for Chart {
                 out.serialize_entry("min_effect", &changes.min_effect)?;
                 out.serialize_entry("rows", &changes.rows)?;
             }
+            Picture::Grid(grid) => {
+                out.serialize_entry("kind", "grid")?;
+                out.serialize_entry("columns", &grid.columns)?;
+                out.serialize_entry("rows", &grid.rows)?;
+            }
+            Picture::Scopes(scopes) => {
+                out.serialize_entry("kind", "scopes")?;
+                out.serialize_entry("scopes", &scopes.scopes)?;
+            }
         }
         out.end()
     }

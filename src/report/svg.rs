@@ -5,8 +5,10 @@
 mod bars;
 mod canvas;
 mod changes;
+mod grid;
 mod heat;
 mod levels;
+mod scopes;
 mod timeline;
 
 use super::chart::{Chart, Paint, Picture};
@@ -24,6 +26,8 @@ pub fn render(chart: &Chart) -> String {
         Picture::Heat(heat) => heat::draw(chart, heat),
         Picture::Levels(levels) => levels::draw(chart, levels),
         Picture::Changes(changes) => changes::draw(chart, changes),
+        Picture::Grid(grid) => grid::draw(chart, grid),
+        Picture::Scopes(scopes) => scopes::draw(chart, scopes),
     }
 }
 

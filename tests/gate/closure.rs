@@ -513,28 +513,62 @@ fn the_pressure_run_is_optional_and_checked() {
 }
 
 #[test]
-fn no_number_of_a_profile_changes_the_closing_decision() {
+fn no_number_of_a_profile_or_of_phase_memory_changes_the_closing_decision() {
     let chain = Chain::whole();
     chain.closure().close(&chain.label).unwrap();
     let plain = chain.record(CLOSURE);
     let scaled = Chain::whole();
-    for (name, places) in [(PROFILE, &["candidates", "attribution"][..]), (PHASE, &[])] {
-        scaled.change(name, |record| {
+    let good = [PROFILE, PHASE].map(|name| scaled.record(name));
+    // What a record says about its workload and its counts is its identity and stays.
+    let places: [&[&[&str]]; 2] = [
+        &[
+            &["candidates"],
+            &["attribution"],
+            &["profile"],
+            &["experiment"],
+            &["standard_metrics"],
+        ],
+        &[
+            &["candidates"],
+            &["safety"],
+            &["summary", "allocated_memory_saving_mb"],
+            &["experiment"],
+            &["standard_metrics"],
+        ],
+    ];
+    for factor in [1e-6, 0.5, 7.3, 1e9] {
+        for ((name, good), places) in [PROFILE, PHASE].into_iter().zip(&good).zip(places) {
+            let mut record = good.clone();
+            let mut numbers = 0;
             for place in places {
-                record
-                    .get_mut(place)
-                    .unwrap()
-                    .each_number(&mut |number| number * 7.3);
+                let mut here = &mut record;
+                for key in *place {
+                    here = here.get_mut(key).unwrap();
+                }
+                here.each_number(&mut |number| {
+                    numbers += 1;
+                    number * factor
+                });
             }
-        });
+            assert!(numbers > 50, "{name}: {numbers}");
+            replace_json(&scaled.at(name), &record).unwrap();
+        }
+        scaled.closure_manifest(true, true);
+        scaled.closure().close(&scaled.label).unwrap();
+        let found = scaled.record(CLOSURE);
+        for key in [
+            "candidates",
+            "decision",
+            "decision_scopes",
+            "standard_metrics",
+        ] {
+            assert_eq!(found.at(&[key]), plain.at(&[key]), "{factor}");
+        }
+        assert_ne!(found.at(&["profile"]), plain.at(&["profile"]));
+        for name in [CLOSURE, HANDOFF] {
+            std::fs::remove_file(scaled.at(name)).unwrap();
+        }
     }
-    scaled.closure_manifest(true, true);
-    scaled.closure().close(&scaled.label).unwrap();
-    let found = scaled.record(CLOSURE);
-    for key in ["candidates", "decision", "decision_scopes"] {
-        assert_eq!(found.at(&[key]), plain.at(&[key]));
-    }
-    assert_ne!(found.at(&["profile"]), plain.at(&["profile"]));
 }
 
 #[test]

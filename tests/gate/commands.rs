@@ -44,19 +44,19 @@ fn decisions_are_exit_codes() {
             "recommend",
             "sum-0",
             0,
-            "accept: 时间达到阈值，且显存或吞吐至少一项达到阈值，当前优化值得保留。",
+            "accept: time_and_resource_gains_reached (时间达到阈值，且显存或吞吐至少一项达到阈值，当前优化值得保留。)",
         ),
         (
             "recommend",
             "rec-2",
             3,
-            "tune: 时间改善成立，但资源或吞吐收益还不够稳，建议继续微调。",
+            "tune: time_gain_without_resource_gain (时间改善成立，但资源或吞吐收益还不够稳，建议继续微调。)",
         ),
         (
             "recommend",
             "rec-3",
             1,
-            "reject: 当前优化没有形成稳定的端到端收益，建议回退或重新定位瓶颈。",
+            "reject: no_stable_gain (当前优化没有形成稳定的端到端收益，建议回退或重新定位瓶颈。)",
         ),
         (
             "regression",
@@ -434,6 +434,144 @@ fn every_reason_of_the_vectors_is_explained() {
             .refused()
             .contains("no reason is called 'nothing'")
     );
+}
+
+/// Every gate, with arguments that end in each of its decisions where that is easy.
+fn every_gate(folder: &Path) -> Vec<Vec<String>> {
+    let text = |path: PathBuf| path.to_str().unwrap().to_owned();
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let vectors = list("vectors.json");
+    let vector = |id: &str| {
+        let mut found = vectors
+            .iter()
+            .filter(|one| one.at(&["id"]).as_str() == Some(id));
+        found.next().unwrap().at(&["input"]).clone()
+    };
+    let mut gates: Vec<Vec<String>> = Vec::new();
+    for id in ["sum-0", "rec-2", "rec-3"] {
+        gates.push(words(&["recommend", &text(input_of(folder, id))]));
+    }
+    for id in ["regev-0", "regev-1", "regev-2"] {
+        gates.push(words(&["regression", &text(input_of(folder, id))]));
+    }
+    let one = text(input_of(folder, "regev-0"));
+    for set in [
+        "max_memory_growth_mb=0",
+        "max_throughput_loss=0",
+        "require_adjacent=true",
+    ] {
+        gates.push(words(&[
+            "regression",
+            &one,
+            "--set",
+            &format!("regression.{set}"),
+        ]));
+    }
+    let mut alone = Json::read_object(Path::new(&one)).unwrap();
+    let only = alone.at(&["workload_records"]).items()[..1].to_vec();
+    alone.set("workload_records", only);
+    let alone = text(save(folder, "alone", &alone));
+    gates.push(words(&[
+        "regression",
+        &alone,
+        "--set",
+        "regression.require_adjacent=true",
+    ]));
+    gates.push(words(&["strategies", REAL]));
+    gates.push(words(&[
+        "strategies",
+        REAL,
+        "--set",
+        "budget.min_samples_per_s=100",
+    ]));
+    gates.push(words(&["sensitivity", REAL]));
+    gates.push(words(&["sensitivity", REAL, "--relative"]));
+    let mut handoff = vector("budget-evid-0");
+    handoff.set("budget", vector("budget-eval-0").at(&["budget"]));
+    handoff.set(
+        "stricter_budgets",
+        vec![vector("budget-eval-2").at(&["budget"]).clone()],
+    );
+    let path = text(save(folder, "handoff", &handoff));
+    gates.push(words(&["budget", &path]));
+    gates.push(words(&["budget", &path, "--workload", "other"]));
+    for id in ["act-0", "act-2"] {
+        let input = vector(id);
+        let ladder = text(save(folder, id, input.at(&["report"])));
+        let mut strategy = Json::object();
+        strategy.set("config", input.at(&["full_training_config"]));
+        let strategy = text(save(folder, "strategy", &strategy));
+        gates.push(words(&[
+            "activation-scope",
+            &ladder,
+            "--strategy",
+            &strategy,
+        ]));
+    }
+    let budget = folder.join("75.json");
+    let budget = budget.to_str().unwrap();
+    run(&["gate", "strategies", REAL, "--record", budget]);
+    let profile = "fixtures/gate/results/old_74_real_gpu_profile.json";
+    gates.push(words(&[
+        "qualify",
+        "--strategy",
+        REAL,
+        "--budget",
+        budget,
+        "--profile",
+        profile,
+    ]));
+    gates
+}
+
+#[test]
+fn every_gate_has_every_format_and_codes_that_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut decided = std::collections::BTreeSet::new();
+    for gate in every_gate(folder.path()) {
+        let gate: Vec<&str> = gate.iter().map(String::as_str).collect();
+        let told = |format: &str| {
+            let found = run(&[&["gate"], &gate[..], &["--format", format]].concat());
+            assert!([0, 1, 3].contains(&found.code), "{gate:?}: {}", found.err);
+            found.out
+        };
+        let record = Json::parse(&told("json")).unwrap();
+        let headline = tracekit::gate::headline(&record);
+        assert_eq!(told("text").lines().next(), Some(headline.as_str()));
+        assert!(told("markdown").replace('\\', "").contains(&headline));
+        assert!(told("html").contains("<!DOCTYPE html>"));
+        assert!(told("github").starts_with("::"));
+        assert!(told("github").lines().next().unwrap().ends_with(&headline));
+        let junit = told("junit");
+        let checks = record.at(&["checks"]).items();
+        assert!(
+            junit.contains(&format!("tests=\"{}\"", checks.len() + 1)),
+            "{junit}"
+        );
+        assert_eq!(junit.matches("<testcase ").count(), checks.len() + 1);
+        let reason = record.first(&["reason_code", "reason"]).as_str().unwrap();
+        explain(reason).unwrap_or_else(|error| panic!("{gate:?}: {error}"));
+        for check in checks {
+            let codes = check.at(&["codes"]).items();
+            assert!(
+                !check.at(&["failed"]).is_true() || !codes.is_empty(),
+                "{gate:?}: {} failed without a code",
+                check.to_line()
+            );
+            for code in codes {
+                explain(code.as_str().unwrap()).unwrap();
+            }
+        }
+        decided.insert((
+            gate[0].to_owned(),
+            record.at(&["decision"]).as_str().unwrap().to_owned(),
+        ));
+    }
+    // Seven gates, and no gate with one decision only where another was to be had.
+    let gates: std::collections::BTreeSet<&str> =
+        decided.iter().map(|(gate, _)| gate.as_str()).collect();
+    assert_eq!(gates.len(), 7);
+    assert!(decided.len() >= 13, "{decided:?}");
 }
 
 #[test]

@@ -1,13 +1,17 @@
 //! Gates and evidence: every vector of the contract, and the chain as a user runs it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bottleneck;
 mod budget;
 mod chain;
 mod closure;
 mod commands;
+mod decision;
+mod hostile;
 mod measured;
 mod program;
 mod records;
+mod rules;
 mod statistics;
 mod vectors;
 

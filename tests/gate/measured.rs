@@ -282,3 +282,51 @@ fn phase_measurements_have_rules() {
             .ends_with("measurement_identity ['seq_len']")
     );
 }
+
+/// A stand-in for PyTorch that has no GPU and says when something is to be loaded.
+const NO_TORCH: &str = "
+class device:
+    def __init__(self, kind): self.type = kind
+class cuda:
+    OutOfMemoryError = MemoryError
+    def is_available(): return False
+def manual_seed(seed): raise SystemExit('a model is loaded')
+";
+
+#[test]
+fn nothing_is_loaded_before_memory_is_admitted() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("torch.py"), NO_TORCH).unwrap();
+    let python = || std::process::Command::new("python3");
+    if python().arg("--version").output().is_err() {
+        eprintln!("skipped: there is no python3");
+        return;
+    }
+    for (reserved, code, told) in [
+        ("1e9", 2, "MiB are free and 1000000512.00 are needed"),
+        ("1.0", 1, "a model is loaded"),
+        ("0", 1, "must have it as a number above 0"),
+        ("true", 1, "must have it as a number above 0"),
+    ] {
+        let report = folder.path().join("76.json");
+        let text = format!(
+            "{{\"candidates\":[{{\"name\":\"baseline\",\"peak_reserved_mb\":{reserved}}}]}}"
+        );
+        std::fs::write(&report, text).unwrap();
+        let out = folder.path().join("out.json");
+        let mut command = python();
+        command
+            .arg(super::fixtures().join("measure.py"))
+            .args(["--strategy", "baseline", "--role", "phase", "--out"])
+            .arg(&out)
+            .arg("--admit-for")
+            .arg(&report)
+            .env("PYTHONPATH", folder.path())
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        let output = command.output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{reserved}: {err}");
+        assert!(err.contains(told), "{reserved}: {err}");
+        assert!(!out.exists());
+    }
+}

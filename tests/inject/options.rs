@@ -182,6 +182,42 @@ fn check_says_what_is_there() {
 }
 
 #[test]
+fn free_memory_is_asked_of_the_first_device_that_is_visible() {
+    let members = crate::members::members();
+    // 150 GiB, of which the first device uses 12, the second 13, and the driver one more.
+    for (visible, free) in [(None, 137.0), (Some("1"), 136.0), (Some("0,1"), 137.0)] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tracekit"));
+        command
+            .args([
+                "evidence",
+                "preflight",
+                "--python",
+                "no-such-python",
+                "--strategy",
+            ])
+            .arg("fixtures/gate/results/76_real_gpu_memory.json")
+            .args(["--format", "json"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("TRACEKIT_NVML", &members.fake_nvml)
+            .env_remove("CUDA_VISIBLE_DEVICES");
+        if let Some(visible) = visible {
+            command.env("CUDA_VISIBLE_DEVICES", visible);
+        }
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let admission = &told["memory_admission"];
+        assert_eq!(
+            admission["free_memory_mb_before_load"],
+            free * 1024.0,
+            "{visible:?}"
+        );
+        assert_eq!(admission["total_memory_mb"], 153_600.0);
+        assert_eq!(admission["admitted"], true);
+    }
+}
+
+#[test]
 fn the_driver_is_asked_about_its_devices() {
     let folder = tempfile::tempdir().unwrap();
     let members = crate::members::members();

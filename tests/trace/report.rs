@@ -36,6 +36,7 @@ fn parts(survey: &Survey) -> OverviewParts<'_> {
         survey,
         comparison: None,
         findings: &[],
+        decisions: &[],
         verbose: false,
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
+use super::example;
 use crate::evidence::FreeMemory;
 
 const EXAMPLES: &str = "\
@@ -25,8 +26,6 @@ Records are written once under a label and never over another. Exit codes:
   2  wrong usage, or a rule does not hold; nothing is written
   3  with --exit-by-decision: tune; checklist: an answer is not yes";
 
-const SUB_HELP: &str = "Examples: tracekit evidence --help.";
-
 /// Records of the evidence chain, from measurements to a closing decision
 ///
 /// Puts measured runs, traces and phase memory together to records that name what they were made from by
@@ -41,47 +40,48 @@ pub(in crate::cli) struct Args {
 #[derive(Debug, Subcommand)]
 pub(super) enum Evidence {
     /// Creates a manifest of artefacts with their hashes, or verifies one
-    #[command(subcommand, after_long_help = SUB_HELP)]
+    #[command(subcommand, after_long_help = example::MANIFEST)]
     Manifest(ManifestCommand),
     /// Looks at everything that a project builds on, and writes nothing
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::PREPARE)]
     Prepare(ProjectArgs),
     /// Writes a training baseline (73) out of two files of measurements
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::TRAINING)]
     Training(TrainingArgs),
     /// Writes a report of memory strategies (76) out of files of measurements
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::STRATEGIES)]
     Strategies(StrategiesArgs),
     /// Weighs strategies under a budget and a grid of others (75)
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::ANALYZE)]
     Analyze(BudgetArgs),
     /// Takes in traces and writes the record of profiled runs (74)
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::PROFILE)]
     Profile(ProfileArgs),
     /// Writes the record of memory by phase (74)
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::PHASE)]
     Phase(PhaseArgs),
     /// Decides and writes the decision (75), or the closing record and the hand-off (74)
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::CLOSE)]
     Close(ProjectArgs),
     /// Writes the hand-off of strategies to a budget
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::HANDOFF)]
     Handoff(HandoffArgs),
     /// Writes raw results under one schema, as NAME_v1.json
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::NORMALIZE)]
     Normalize(NormalizeArgs),
     /// Tells what results of any age are; also writes one in today's envelope
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::IDENTIFY)]
     Identify(IdentifyArgs),
     /// Shows what a record of profiled runs says, for attribution only
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::ATTRIBUTION)]
     Attribution(AttributionArgs),
     /// Whether this machine can measure, and has memory enough
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::PREFLIGHT)]
     Preflight(PreflightArgs),
     /// Answers the four questions at the end of the chain from a folder of results
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::CHECKLIST)]
     Checklist(ChecklistArgs),
+    Tables(super::tables::Args),
 }
 
 /// Where a project is and what it decides by.
@@ -257,6 +257,7 @@ pub(super) struct Memory {
     #[arg(
         long,
         value_name = "MIB",
+        value_parser = amount,
         requires = "total_memory_mb",
         help_heading = "Input"
     )]
@@ -266,10 +267,21 @@ pub(super) struct Memory {
     #[arg(
         long,
         value_name = "MIB",
+        value_parser = amount,
         requires = "free_memory_mb",
         help_heading = "Input"
     )]
     pub(super) total_memory_mb: Option<f64>,
+}
+
+/// A finite number of 0 or more.
+fn amount(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "is no number".to_owned())?;
+    if number.is_finite() && number >= 0.0 {
+        Ok(number)
+    } else {
+        Err("must be a finite number of 0 or more".to_owned())
+    }
 }
 
 impl Memory {
@@ -284,10 +296,10 @@ impl Memory {
 #[derive(Debug, Subcommand)]
 pub(super) enum ManifestCommand {
     /// Writes a manifest with the hashes of what is there now
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::MANIFEST_CREATE)]
     Create(Box<ManifestArgs>),
     /// Checks every entry of a manifest
-    #[command(after_long_help = SUB_HELP)]
+    #[command(after_long_help = example::MANIFEST_VERIFY)]
     Verify(VerifyArgs),
 }
 
@@ -431,7 +443,7 @@ pub(super) struct PreflightArgs {
     pub(super) require_gpu: bool,
 
     /// Least memory of the GPU, GiB
-    #[arg(long, value_name = "GIB", help_heading = "Machine")]
+    #[arg(long, value_name = "GIB", value_parser = amount, help_heading = "Machine")]
     pub(super) min_gpu_memory_gb: Option<f64>,
 
     /// The GPU must compute in bfloat16

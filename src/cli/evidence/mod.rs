@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 mod args;
+mod example;
+mod tables;
 
 pub(super) use args::Args;
 use args::{
@@ -65,6 +67,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
             Ok(Exit::Done)
         }
         Evidence::Preflight(args) => preflight(args),
+        Evidence::Tables(args) => tables::run(args),
         Evidence::Checklist(args) => {
             let verdict = checklist(&args.folder)?;
             tell(&args.output, &verdict.record)?;

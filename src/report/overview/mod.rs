@@ -37,6 +37,8 @@ pub struct OverviewParts<'a> {
     pub comparison: Option<&'a Comparison>,
     /// What other analyses say, each a section of its own; they come right behind the verdict.
     pub findings: &'a [Section],
+    /// What was decided, each a section of its own; they come right behind the verdict.
+    pub decisions: &'a [Section],
     /// Show remarks that touch no number, and all rows of tables.
     pub verbose: bool,
 }
@@ -49,6 +51,7 @@ pub fn overview_document(parts: OverviewParts<'_>) -> Document {
     let survey = parts.survey;
     let attribution = &survey.attribution;
     let mut sections = vec![answer(parts)];
+    sections.extend_from_slice(parts.decisions);
     sections.extend_from_slice(parts.findings);
     sections.extend(steps(attribution));
     sections.extend(time::section(survey));
@@ -77,6 +80,7 @@ pub fn brief_document(parts: OverviewParts<'_>) -> Document {
     let mut answer = answer(parts);
     answer.title = None;
     let mut sections = vec![answer];
+    sections.extend_from_slice(parts.decisions);
     let blocks = match (parts.comparison, attribution.runs.as_slice()) {
         (Some(comparison), _) => {
             let frames = comparison.frames.iter();

@@ -1,7 +1,7 @@
 //! A table whose cells are shaded by their share.
 
 use super::super::chart::{Chart, Heat};
-use super::super::colour::{Colour, EMPTY, INK, PAPER};
+use super::super::colour::{Colour, EMPTY, INK, ink_on};
 use super::super::document::Value;
 use super::super::number;
 use super::WIDTH;
@@ -47,11 +47,8 @@ pub(super) fn draw(chart: &Chart, heat: &Heat) -> String {
                 );
                 let ink = if value.share <= 0.0 {
                     INK
-                } else if shade.contrast(PAPER) > shade.contrast(INK) {
-                    PAPER
                 } else {
-                    // Not quite the ink of text on paper, which follows the theme of a page.
-                    Colour(0x1f, 0x23, 0x29)
+                    ink_on(shade)
                 };
                 let place = (left + cell / 2, top + ROW / 2);
                 canvas.text(&text, place, Anchor::Middle, ink);
