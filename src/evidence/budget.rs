@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use super::manifest::BUDGET_MANIFEST;
-use super::record::{save_json_record_once, save_or_confirm};
+use super::record::{Saved, save_json_record_once, save_or_confirm};
 use super::root::{RESULTS, Root, hash};
 use super::stage::{BudgetStage, Label};
 use super::workspace::{Paths, is_writable, tool};
@@ -216,8 +216,8 @@ impl BudgetProject {
         let decision_path = paths.budget_decision();
         let saved = save_or_confirm(&decision_path, &result)?;
         let status = match saved {
-            super::record::Saved::Written => "saved",
-            super::record::Saved::AlreadyComplete => "already_complete",
+            Saved::Written => "saved",
+            Saved::AlreadyComplete => Saved::AlreadyComplete.as_str(),
         };
         Ok(StageReport {
             record: object! {

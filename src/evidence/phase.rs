@@ -7,7 +7,7 @@ use super::budget::{StageReport, standard_metrics};
 use super::closure::{ClosureInputs, ClosureProject, check_three_repeats, parameter};
 use super::measurement::{MeasuredFor, Measurement, read_measurements};
 use super::profile::check_profile_identity;
-use super::record::save_json_record_once;
+use super::record::{exists, save_json_record_once};
 use super::stage::{ClosureStage, Label};
 use super::workspace::{Paths, tool};
 use crate::error::{Error, ErrorKind, Result};
@@ -19,8 +19,8 @@ use crate::gate::{
 
 impl ClosureProject {
     /// Puts the runs of `measurements`, one file a strategy, together to the record of memory by phase and
-    /// writes it, once. What was free before is `free`, else what the first file says, else what the driver
-    /// says now. Runs out of memory are counted.
+    /// writes it, once. What was free before is `free`, else the least that the files say, else what the
+    /// driver says now. Runs out of memory are counted.
     ///
     /// # Errors
     /// When a rule does not hold, there was not memory enough, or the record of this label is there.
@@ -35,8 +35,7 @@ impl ClosureProject {
         check_memory_fraction(wanted.process_memory_fraction)?;
         let output = Paths::new(&self.root, label).phase();
         if output.exists() {
-            let message = "is there already and is not overwritten; use another label";
-            return Err(Error::new(ErrorKind::Exists, message).in_file(&output));
+            return Err(exists(&output, ""));
         }
         check_three_repeats(&inputs.strategy)?;
         check_profile_identity(&inputs, self.strict)?;
@@ -46,7 +45,7 @@ impl ClosureProject {
             measurement.check_identity(config, &PROFILE_FIELDS)?;
         }
         let memory = free
-            .or_else(|| measured.first().and_then(|one| stated_memory(&one.safety)))
+            .or_else(|| least_stated(&measured))
             .or_else(gpu_memory)
             .ok_or_else(|| {
                 let message = "memory_admission: nothing says how much memory was free";
@@ -162,6 +161,12 @@ fn numbered(runs: &[Json]) -> Vec<Json> {
         record
     };
     runs.iter().enumerate().map(number).collect()
+}
+
+/// The least that the files of measurements say was free.
+fn least_stated(measured: &[Measurement]) -> Option<FreeMemory> {
+    let stated = measured.iter().filter_map(|one| stated_memory(&one.safety));
+    stated.min_by(|a, b| a.free_mb.total_cmp(&b.free_mb))
 }
 
 /// What a file of measurements says was free.

@@ -7,7 +7,7 @@ use super::attribution::{attribute_strategies, phase_peaks, top_operators};
 use super::budget::{StageReport, standard_metrics};
 use super::closure::{ClosureInputs, ClosureProject, check_three_repeats, parameter};
 use super::measurement::{MeasuredFor, Measurement, read_measurements};
-use super::record::save_json_record_once;
+use super::record::{exists, save_json_record_once};
 use super::root::hash;
 use super::stage::{ClosureStage, Label};
 use super::trace_folder::traces_in;
@@ -52,17 +52,12 @@ impl ClosureProject {
         let given = self.root.path().join(traces);
         let in_place = fs::canonicalize(&given).ok() == fs::canonicalize(&trace_root).ok()
             && trace_root.exists();
-        let exists = |path: &Path, more: &str| {
-            let message =
-                format!("is there already and is not overwritten; use another label{more}");
-            Err(Error::new(ErrorKind::Exists, message).in_file(path))
-        };
         if output.exists() {
-            return exists(&output, "");
+            return Err(exists(&output, ""));
         }
         if trace_root.exists() && !in_place {
             // A run that was killed between the two leaves the traces, whole.
-            return exists(&trace_root, ", or finish it with these as --traces");
+            return Err(exists(&trace_root, ", or finish it with these as --traces"));
         }
         check_three_repeats(&inputs.strategy)?;
         check_profile_identity(&inputs, self.strict)?;

@@ -35,11 +35,11 @@ impl Saved {
 /// [`ErrorKind::Exists`] when something is there, [`ErrorKind::Io`] when it cannot be written.
 pub fn save_json_record_once(path: &Path, record: &Json) -> Result<()> {
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => exists(path),
+        io::ErrorKind::AlreadyExists => exists(path, ""),
         _ => Error::io(path, error),
     };
     if path.symlink_metadata().is_ok() {
-        return Err(exists(path));
+        return Err(exists(path, ""));
     }
     let folder = path
         .parent()
@@ -138,8 +138,9 @@ pub fn replace_json(path: &Path, record: &Json) -> Result<()> {
     written.map_err(failed)
 }
 
-fn exists(path: &Path) -> Error {
-    let message = "is there already and is not overwritten; use another label";
+/// The refusal to write over something; `more` is what else can be done.
+pub(super) fn exists(path: &Path, more: &str) -> Error {
+    let message = format!("is there already and is not overwritten; use another label{more}");
     Error::new(ErrorKind::Exists, message).in_file(path)
 }
 

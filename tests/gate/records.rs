@@ -305,6 +305,32 @@ fn commands_refuse_in_one_line_and_write_nothing() {
         let found = run_in(folder, &all);
         assert!(found.refused().contains(told), "{}", found.err);
     }
+    // Names that were chosen and hold something else.
+    let strategy = "benchmarks/results/76_real_gpu_memory_t.json";
+    let baseline = "benchmarks/results/73_real_gpu_training_t.json";
+    for arguments in [
+        &["handoff", strategy, "-o", baseline][..],
+        &["identify", strategy, "--modern", baseline],
+        &[
+            "manifest",
+            "create",
+            "--project",
+            "75",
+            "--strategy",
+            strategy,
+            "--approved",
+            "approved_75.json",
+            "--manifest",
+            baseline,
+            "--root",
+            ".",
+        ],
+    ] {
+        let found = run_in(folder, &[&["evidence"], arguments].concat());
+        let told =
+            "is there already with other content and is not overwritten; choose another name";
+        assert!(found.refused().ends_with(told), "{}", found.err);
+    }
     let found = run_in(folder, &["evidence", "close", "--project", "73"]);
     assert_eq!(found.code, 2);
     let found = run_in(folder, &["evidence", "prepare", "--project", "75"]);

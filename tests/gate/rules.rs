@@ -409,6 +409,18 @@ fn phase_runs_are_as_many_as_they_say() {
         "phase_report_invalid: baseline: must have config.repeats runs, not 3; checkpoint: must have \
          config.repeats runs, not 3"
     );
+    // Of several files, the least that was free counts.
+    let last = chain.root.path().join(&measured("phase")[1]);
+    let good = Json::read_object(&last).unwrap();
+    let mut record = good.clone();
+    object(&mut record, "safety").set("free_memory_mb_before_load", 11261.99);
+    replace_json(&last, &record).unwrap();
+    let error = chain.phase().unwrap_err().to_string();
+    assert!(
+        error.starts_with("memory_admission: 11261.99 MiB are free"),
+        "{error}"
+    );
+    replace_json(&last, &good).unwrap();
     // Nothing says what was free, and there is no driver to ask.
     for name in measured("phase") {
         let place = chain.root.path().join(name);

@@ -167,13 +167,20 @@ fn finish(output: &Output, report: &StageReport, by_decision: bool) -> Result<Ex
     })
 }
 
-fn saved(root: &Root, path: &Path, record: &Json) -> Result<Json> {
-    let saved = save_or_confirm(path, record)?;
-    let status = match saved {
-        Saved::Written => "written",
-        Saved::AlreadyComplete => "already_complete",
-    };
-    Ok(object! {"status" => status, "record" => root.artifact(path)?})
+fn told(root: &Root, path: &Path, saved: Saved) -> Result<Json> {
+    Ok(object! {"status" => saved.as_str(), "record" => root.artifact(path)?})
+}
+
+/// Writes a record under a name that was chosen, unless an equal one is there.
+fn save_named(path: &Path, record: &Json) -> Result<Saved> {
+    save_or_confirm(path, record).map_err(|error| match error.kind() {
+        ErrorKind::Exists => {
+            let message =
+                "is there already with other content and is not overwritten; choose another name";
+            Error::new(ErrorKind::Exists, message).in_file(path)
+        }
+        _ => error,
+    })
 }
 
 fn create_manifest(args: &ManifestArgs) -> Result<Exit> {
@@ -206,7 +213,8 @@ fn create_manifest(args: &ManifestArgs) -> Result<Exit> {
         }
     };
     let path = args.common.manifest_path(&root, default);
-    tell(&args.common.output, &saved(&root, &path, &manifest)?)?;
+    let saved = save_named(&path, &manifest)?;
+    tell(&args.common.output, &told(&root, &path, saved)?)?;
     Ok(Exit::Done)
 }
 
@@ -258,7 +266,9 @@ fn training(args: &TrainingArgs) -> Result<Exit> {
     let thresholds = args.common.thresholds()?;
     let record = build_training_baseline(&label, &baseline, &tuned, &thresholds)?;
     let name = format!("{RESULTS}/73_real_gpu_training_{}.json", label.as_str());
-    let mut told = saved(&root, &root.join(&name), &record)?;
+    let path = root.join(&name);
+    let saved = save_or_confirm(&path, &record)?;
+    let mut told = told(&root, &path, saved)?;
     told.set("decision", record.at(&["decision"]));
     tell(&args.common.output, &told)?;
     Ok(Exit::Done)
@@ -274,7 +284,9 @@ fn strategies(args: &StrategiesArgs) -> Result<Exit> {
     let thresholds = args.common.thresholds()?;
     let record = build_strategy_report(&label, (&baseline, &artifact), &measured, &thresholds)?;
     let name = format!("{RESULTS}/76_real_gpu_memory_{}.json", label.as_str());
-    let mut told = saved(&root, &root.join(&name), &record)?;
+    let path = root.join(&name);
+    let saved = save_or_confirm(&path, &record)?;
+    let mut told = told(&root, &path, saved)?;
     told.set("decision", record.at(&["decision"]));
     tell(&args.common.output, &told)?;
     Ok(Exit::Done)
@@ -293,7 +305,7 @@ fn handoff(args: &HandoffArgs) -> Result<Exit> {
         .map_err(|error| error.in_file(&args.strategy))?;
     match &args.file {
         Some(path) => {
-            save_or_confirm(path, &handoff)?;
+            save_named(path, &handoff)?;
         }
         None => Target::new(None)?.write(&handoff.to_text())?,
     }
@@ -337,7 +349,7 @@ fn identified(args: &IdentifyArgs) -> Result<Exit> {
             return Err(Error::new(ErrorKind::Usage, message));
         };
         let record = modernized(&Json::read_object(only)?).map_err(|error| error.in_file(only))?;
-        save_or_confirm(modern, &record)?;
+        save_named(modern, &record)?;
     }
     tell(&args.output, &object! {"files" => files})?;
     Ok(if refused > 0 {
