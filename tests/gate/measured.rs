@@ -330,3 +330,37 @@ fn nothing_is_loaded_before_memory_is_admitted() {
         assert!(!out.exists());
     }
 }
+
+#[test]
+fn each_class_of_cost_is_told_for_both_sides() {
+    let chain = Chain::with_budget();
+    // 4 ms of an allocation in one of four steps of the checkpoint, by hand: 1 ms a step.
+    let place = chain
+        .root
+        .path()
+        .join("traces/checkpoint/checkpoint.pt.trace.json");
+    let text = std::fs::read_to_string(&place).unwrap();
+    let call = "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaMalloc\",\"pid\":100,\"tid\":100,\"ts\":4000,\"dur\":4000},";
+    let (head, events) = text.split_once('\n').unwrap();
+    std::fs::write(&place, format!("{head}\n{call}\n{events}")).unwrap();
+    chain.profile().unwrap();
+    let record = chain.record(PROFILE);
+    let row = |cost: &str, place: &str| {
+        let rows = record.at(&["attribution", "cost_shift"]).items();
+        let found = rows.iter().find(|row| {
+            row.at(&["cost"]).as_str() == Some(cost) && row.at(&["place"]).as_str() == Some(place)
+        });
+        let found = found.unwrap_or_else(|| panic!("no row for {cost} on {place}"));
+        ["base_ns", "candidate_ns", "delta_ns"].map(|key| found.at(&[key]).as_int().unwrap())
+    };
+    assert_eq!(row("cache_maintenance", "host"), [0, 1_000_000, 1_000_000]);
+    assert_eq!(row("recompute", "device"), [0, 80_000_000, 80_000_000]);
+    for (cost, place) in [
+        ("exposed_copies", "device"),
+        ("exposed_communication", "device"),
+        ("synchronisation", "host"),
+    ] {
+        let [base, candidate, delta] = row(cost, place);
+        assert_eq!(candidate - base, delta, "{cost}");
+    }
+}
