@@ -95,19 +95,38 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     if done.crowded > 0 {
         let _ = write!(line, ", {} overlap too many others", done.crowded);
     }
-    args.files.say(&line);
-    for (path, name) in paths.iter().zip(&names).filter(|_| paths.len() > 1) {
+    if paths.len() == 1 {
+        args.files.say(&line);
+        return Ok(Exit::Done);
+    }
+    args.files.tell(&format!("{} files: {line}", paths.len()));
+    for (path, name) in paths.iter().zip(&names) {
         let told = match clock(path, &ranks) {
             _ if args.keep_clocks => "clock as recorded".to_owned(),
-            Some((ahead, Some(uncertainty))) => {
-                format!("clock {} ns ahead (± {}), aligned", ahead.0, uncertainty.0)
-            }
-            Some((ahead, None)) => format!("clock {} ns ahead, aligned", ahead.0),
+            Some((ahead, uncertainty)) => apart(ahead, uncertainty),
             None => "clock not estimated (no shared collectives): as recorded".to_owned(),
         };
-        args.files.say(&format!("{name}: {told}"));
+        args.files.tell(&format!("{name}: {told}"));
     }
     Ok(Exit::Done)
+}
+
+/// How far the clock of a rank is from the others, in words.
+fn apart(ahead: Ns, uncertainty: Option<Ns>) -> String {
+    let micros = |time: Ns| {
+        let size = time.0.unsigned_abs();
+        format!("{}.{:03}", size / 1_000, size % 1_000)
+    };
+    let side = if ahead < Ns::ZERO {
+        "behind"
+    } else {
+        "ahead of"
+    };
+    let bound = uncertainty.map_or_else(String::new, |bound| format!(" ± {}", micros(bound)));
+    format!(
+        "clock {}{bound} us {side} the median, aligned",
+        micros(ahead)
+    )
 }
 
 /// What is known about one file of a merged trace.

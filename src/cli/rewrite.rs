@@ -93,6 +93,13 @@ impl FileArgs {
         }
     }
 
+    /// One line about everything on standard error, unless that is to be quiet.
+    pub(super) fn tell(&self, message: &str) {
+        if !self.quiet {
+            say(message);
+        }
+    }
+
     /// True when `path` is the input or the output.
     pub(super) fn is_used(&self, path: &Path) -> bool {
         path == self.output

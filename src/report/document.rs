@@ -70,6 +70,24 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
+impl Table {
+    /// The rows, each by itself: a key that the row above says stands in the row, too. For formats whose rows are
+    /// sorted, searched or read one by one.
+    pub fn rows_in_full(&self) -> impl Iterator<Item = (RowKind, Vec<&Value>)> {
+        let mut keys: Vec<&Value> = vec![&Value::Blank; self.keys];
+        self.rows.iter().map(move |row| {
+            let mut cells: Vec<&Value> = row.cells.iter().collect();
+            for (cell, above) in cells.iter_mut().zip(&mut keys) {
+                match **cell {
+                    Value::Blank => *cell = *above,
+                    _ => *above = *cell,
+                }
+            }
+            (row.kind, cells)
+        })
+    }
+}
+
 /// A column of a [`Table`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
@@ -208,7 +226,7 @@ pub enum Value {
     Missing,
     /// Has no meaning here.
     NotApplicable,
-    /// Nothing is said here because the row above says it.
+    /// Nothing is said here because the row above says it, or there is nothing to say.
     Blank,
 }
 

@@ -86,13 +86,17 @@ fn verdict_of(run: &RunInferences) -> String {
 
 fn ratios(run: &RunInferences) -> Vec<Note> {
     let ratios = run.ratios;
-    [
+    // Other parts of a report take steps where there are any: which window this is has to be said.
+    let window = Note::new(
+        "window",
+        "the whole captures of all devices together, also what is in no step; shares and effects are of it",
+    );
+    let shares = [
         ("compute", ratios.compute_ratio),
         ("communication", ratios.communication_ratio),
         ("memory", ratios.memory_ratio),
         ("idle", ratios.idle_ratio),
     ]
-    .into_iter()
     .map(|(name, ratio)| {
         Note::new(
             name,
@@ -101,8 +105,8 @@ fn ratios(run: &RunInferences) -> Vec<Note> {
                 Ratio::NotApplicable => "not applicable".to_owned(),
             },
         )
-    })
-    .collect()
+    });
+    std::iter::once(window).chain(shares).collect()
 }
 
 fn verdicts(run: &RunInferences) -> Table {
@@ -131,7 +135,7 @@ fn verdicts(run: &RunInferences) -> Table {
             Column::text("rule"),
             Column::text("verdict"),
             Column::ms("effect"),
-            Column::percent("share"),
+            Column::percent("of window"),
             Column::text("confidence"),
         ],
         rows: rows.collect(),

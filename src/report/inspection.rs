@@ -61,7 +61,7 @@ pub(super) fn section(frame: &Frame, verbose: bool) -> Section {
     } else {
         frame.len().min(SHOWN_ROWS)
     };
-    let table = table(frame, shown);
+    let table = table(frame, 0..shown);
     let mut blocks = vec![Block::Table(table)];
     if shown < frame.len() {
         let more = count((frame.len() - shown) as u64);
@@ -71,8 +71,8 @@ pub(super) fn section(frame: &Frame, verbose: bool) -> Section {
     Section { title, blocks }
 }
 
-/// The first `shown` rows of `frame`, which must not be empty, without columns that say nothing.
-pub(super) fn table(frame: &Frame, shown: usize) -> Table {
+/// The rows `shown` of `frame`, which must not be empty, without columns that say nothing.
+pub(super) fn table(frame: &Frame, shown: impl IntoIterator<Item = usize>) -> Table {
     let columns: Vec<&Series> = frame
         .columns
         .iter()
@@ -82,9 +82,9 @@ pub(super) fn table(frame: &Frame, shown: usize) -> Table {
         caption: frame.about.to_owned(),
         keys: 1,
         columns: columns.iter().map(|column| titled(column)).collect(),
-        rows: Vec::with_capacity(shown),
+        rows: Vec::new(),
     };
-    for row in 0..shown {
+    for row in shown {
         let cells = columns.iter().map(|column| value(column, row));
         table.rows.push(Row::new(cells.collect()));
     }

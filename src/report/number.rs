@@ -114,7 +114,7 @@ fn thousandths(ns: i64) -> String {
 }
 
 /// Puts a comma before every third digit of the whole part.
-fn grouped(number: &str) -> String {
+pub(crate) fn grouped(number: &str) -> String {
     let (sign, digits) = number.split_at(usize::from(number.starts_with(['+', '-'])));
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
     let mut out = String::with_capacity(number.len() + whole.len() / 3);

@@ -4,7 +4,7 @@ use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Serialize, Serializer};
 
 use super::chart::{Bar, Change, Chart, Heat, LevelLine, Part, Picture, TimelineLane};
-use super::document::{Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
+use super::document::{Block, Column, Document, Note, RowKind, Section, Table, Value};
 use crate::attribute::{Bucket, DeviceClass, Tool};
 use crate::units::Ns;
 
@@ -60,7 +60,7 @@ impl Serialize for Table {
         out.serialize_field("caption", &self.caption)?;
         out.serialize_field("keys", &self.keys)?;
         out.serialize_field("columns", &self.columns)?;
-        out.serialize_field("rows", &self.rows)?;
+        out.serialize_field("rows", &Rows(self))?;
         out.end()
     }
 }
@@ -75,17 +75,23 @@ impl Serialize for Column {
     }
 }
 
-impl Serialize for Row {
+struct Rows<'a>(&'a Table);
+
+impl Serialize for Rows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Row", 2)?;
-        let kind = match self.kind {
-            RowKind::Plain => "plain",
-            RowKind::Part => "part",
-            RowKind::Total => "total",
-        };
-        out.serialize_field("kind", kind)?;
-        out.serialize_field("cells", &self.cells)?;
-        out.end()
+        #[derive(Serialize)]
+        struct Row<'a> {
+            kind: &'static str,
+            cells: Vec<&'a Value>,
+        }
+        serializer.collect_seq(self.0.rows_in_full().map(|(kind, cells)| Row {
+            kind: match kind {
+                RowKind::Plain => "plain",
+                RowKind::Part => "part",
+                RowKind::Total => "total",
+            },
+            cells,
+        }))
     }
 }
 
@@ -226,10 +232,12 @@ impl Serialize for HeatRows<'_> {
         struct Named<'a> {
             label: &'a str,
             cells: Vec<&'a Value>,
+            shares: Vec<f64>,
         }
         serializer.collect_seq(self.0.rows.iter().map(|(label, cells)| Named {
             label,
             cells: cells.iter().map(|cell| &cell.value).collect(),
+            shares: cells.iter().map(|cell| cell.share).collect(),
         }))
     }
 }

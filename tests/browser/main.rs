@@ -1,15 +1,19 @@
 //! The HTML report in a browser. Where there is no Chromium, this says so and is skipped.
 //!
-//! `TRACEKIT_SCREENSHOTS=FOLDER` keeps what it looked like.
+//! `TRACEKIT_SCREENSHOTS=FOLDER` keeps what it looked like; `TRACEKIT_PAGES_OF=TRACE:FOLDER:…` opens the pages of
+//! more traces, and keeps them in three sizes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod chromium;
+#[path = "../support/training.rs"]
+mod training;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use chromium::Chromium;
 use serde_json::{Value, json};
+use training::Training;
 
 fn package(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
@@ -85,6 +89,7 @@ fn reports_work_in_a_browser() {
     every_trace(&mut browser, &page);
     device_trace(&mut browser, &page);
     two_sides(&mut browser, &page);
+    many_steps(&mut browser, folder.path());
     hostile_names(&mut browser, folder.path());
 }
 
@@ -93,7 +98,14 @@ fn eprintln_skipped() {
     let _ = writeln!(std::io::stderr(), "skipped: there is no Chromium here");
 }
 
-/// Every fixture, with one trace of each kind looked at in small windows and the dark.
+/// What has no name for those who hear the page.
+const UNNAMED: &str = "[...document.querySelectorAll('button, select, input, canvas, nav, section, svg, table, \
+    [role=region], [role=group]')].filter((one) => !(one.getAttribute('aria-label') || \
+    document.getElementById(one.getAttribute('aria-labelledby'))?.textContent || one.labels?.length || \
+    one.querySelector('title')?.textContent || (one.tagName === 'BUTTON' && one.textContent.trim()))) \
+    .map((one) => one.outerHTML.slice(0, 120))";
+
+/// Every fixture, in windows of three sizes.
 fn every_trace(browser: &mut Chromium, page: &Path) {
     let mut traces: Vec<PathBuf> = std::fs::read_dir(package("fixtures/golden"))
         .unwrap()
@@ -113,9 +125,11 @@ fn every_trace(browser: &mut Chromium, page: &Path) {
             .map(|it| it.unwrap().path()),
     );
     traces.push(package("fixtures/traces"));
-    if let Some(more) = std::env::var_os("TRACEKIT_PAGES_OF") {
-        traces.extend(std::env::split_paths(&more));
-    }
+    let more = std::env::var_os("TRACEKIT_PAGES_OF").unwrap_or_default();
+    let more: Vec<PathBuf> = std::env::split_paths(&more)
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect();
+    traces.extend_from_slice(&more);
     traces.sort();
     let mut opened = 0;
     for trace in &traces {
@@ -137,10 +151,14 @@ fn every_trace(browser: &mut Chromium, page: &Path) {
         no_complaints(browser, &name);
         let shot = name.replace(['/', '.'], "-");
         keep(browser, shot.trim_matches('-'));
+        assert_eq!(browser.evaluate(UNNAMED), json!([]), "{name}");
         for width in [360, 768, 1280] {
             browser.resize(width, 800);
             let out = browser.evaluate(STICKING_OUT);
             assert_eq!(out, json!([]), "{name} in {width} pixels");
+            if more.contains(trace) && width < 1280 {
+                keep(browser, &format!("{}-{width}", shot.trim_matches('-')));
+            }
         }
         opened += 1;
     }
@@ -298,6 +316,34 @@ fn device_trace(browser: &mut Chromium, page: &Path) {
     );
 }
 
+/// However many steps there are, a picture is drawn with no more strokes than it has pixels for.
+fn many_steps(browser: &mut Chromium, folder: &Path) {
+    let trace = folder.join("long.json");
+    let training = Training {
+        rank: 0,
+        ranks: 1,
+        steps: 3_000,
+        kernels: 6,
+        pace: 100,
+    };
+    std::fs::write(&trace, training::trace(training)).unwrap();
+    let page = folder.join("long.html");
+    assert!(report(&[&trace], &page));
+    browser.resize(1280, 900);
+    browser.open(&page);
+    no_complaints(browser, "many steps");
+    let strokes = "(() => { const view = document.querySelector('figure[data-timeline]').view; \
+        const pen = CanvasRenderingContext2D.prototype; const own = pen.fillRect; let count = 0; \
+        pen.fillRect = function (...place) { count += 1; return own.apply(this, place); }; \
+        const counts = [1, 0.5, 0.1, 0.01].map((part) => { count = 0; view.show(0, view.end * part); return count; }); \
+        pen.fillRect = own; view.show(0, view.end); return counts; })()";
+    let counts = browser.evaluate(strokes);
+    for count in counts.as_array().unwrap() {
+        assert!((10..12_000).contains(&count.as_u64().unwrap()), "{counts}");
+    }
+    keep(browser, "many-steps");
+}
+
 fn two_sides(browser: &mut Chromium, page: &Path) {
     let sides = ["baseline", "checkpoint"].map(|name| package(&format!("fixtures/traces/{name}")));
     assert!(report(&[&sides[0], &sides[1]], page));
@@ -308,6 +354,7 @@ fn two_sides(browser: &mut Chromium, page: &Path) {
         browser.evaluate("!!document.querySelector('#comparison svg')"),
         true
     );
+    assert_eq!(browser.evaluate(UNNAMED), json!([]));
     keep(browser, "comparison");
 }
 

@@ -1,5 +1,9 @@
 //! `tracekit report`, and pictures of `tracekit attribute`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
 use crate::snapshot::bless_or_compare;
 use crate::{Folder, golden, tracekit};
 
@@ -185,6 +189,104 @@ fn an_annotated_trace_is_written_compressed() {
         out.display()
     ))
     .refused();
+}
+
+/// The annotated trace of both ranks of a fixture, and what was said.
+fn merged(case: &str, flags: &str) -> (Value, String) {
+    let folder = Folder::new();
+    let out = folder.path().join("both.json");
+    let trace = format!("fixtures/golden/{case}/trace/rank");
+    let run = tracekit(&format!(
+        "annotate {trace}1.json {trace}0.json -o {} {flags}",
+        out.display()
+    ));
+    assert_eq!(run.code, 0, "{}", run.err);
+    (
+        serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap(),
+        run.err,
+    )
+}
+
+/// By process: when its collectives end, in whole nanoseconds.
+fn ends(trace: &Value) -> BTreeMap<String, Vec<i64>> {
+    let mut ends: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    for event in trace["traceEvents"].as_array().unwrap() {
+        if event["cat"] == "kernel" && event["name"].as_str().unwrap().starts_with("nccl") {
+            let micros = |key: &str| event[key].as_f64().unwrap();
+            #[expect(clippy::cast_possible_truncation, reason = "times of a fixture")]
+            let end = ((micros("ts") + micros("dur")) * 1_000.0).round() as i64;
+            ends.entry(event["pid"].to_string()).or_default().push(end);
+        }
+    }
+    ends
+}
+
+#[test]
+fn clocks_of_merged_ranks_are_aligned_and_the_offset_is_said() {
+    // By the clock of rank 1, which is 7 s ahead, its collectives end later; by a common one, together.
+    let (trace, said) = merged("skewed-ranks", "");
+    let ends_of = ends(&trace);
+    let both: Vec<&Vec<i64>> = ends_of.values().collect();
+    assert!(
+        both.len() == 2 && both[0] == both[1] && both[0].len() == 4,
+        "{ends_of:?}"
+    );
+    assert!(
+        said.contains("rank 1: clock 3500000.000 ± 0.000 us ahead of the median, aligned"),
+        "{said}"
+    );
+    assert!(
+        said.contains("rank 0: clock 3500000.000 ± 0.000 us behind the median, aligned"),
+        "{said}"
+    );
+    let inputs = &trace["tracekit_annotate"]["inputs"];
+    assert_eq!(inputs[0]["label"], "rank 1");
+    assert_eq!(inputs[0]["clock"]["ahead_ns"], 3_500_000_000_i64);
+    assert_eq!(inputs[1]["clock"]["ahead_ns"], -3_500_000_000_i64);
+
+    let (trace, said) = merged("skewed-ranks", "--keep-clocks");
+    let ends_of = ends(&trace);
+    let both: Vec<&Vec<i64>> = ends_of.values().collect();
+    let skews = both[0].iter().zip(both[1]).map(|(a, b)| a - b);
+    assert!(
+        skews.clone().all(|skew| skew.abs() == 7_000_000_000),
+        "{ends_of:?}"
+    );
+    assert!(said.contains("rank 1: clock as recorded"), "{said}");
+}
+
+#[test]
+fn identifiers_of_merged_ranks_are_apart() {
+    let (trace, _) = merged("skewed-ranks", "");
+    let mut of_process: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut processes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for event in trace["traceEvents"].as_array().unwrap() {
+        let correlation = &event["args"]["correlation"];
+        if correlation.is_null() {
+            continue;
+        }
+        // The number of the input is in the number of the process.
+        let rank = event["pid"].as_i64().unwrap() / 100_000;
+        of_process
+            .entry(rank.to_string())
+            .or_default()
+            .insert(correlation.to_string());
+        processes
+            .entry(rank.to_string())
+            .or_default()
+            .insert(event["pid"].to_string());
+    }
+    let [one, other] = of_process.values().collect::<Vec<_>>()[..] else {
+        panic!("{of_process:?}");
+    };
+    assert!(
+        one.len() == 4 && other.len() == 4 && one.is_disjoint(other),
+        "{of_process:?}"
+    );
+    assert!(
+        processes.values().all(|own| own.len() == 2),
+        "{processes:?}"
+    );
 }
 
 #[test]

@@ -3,11 +3,13 @@
 pub(crate) mod answer;
 pub(crate) mod builder;
 pub(crate) mod corpus;
+pub(crate) mod drawing;
 pub(crate) mod inspection;
 pub(crate) mod laws;
 pub(crate) mod reference;
 pub(crate) mod seeded;
 pub(crate) mod snapshot;
+pub(crate) mod training;
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,10 @@
 //! Annotated traces: what a viewer drops of the original, it does not drop of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tracekit::Ns;
 use tracekit::attribute::{AttributeOptions, Attribution, Request, attribute_paths};
 use tracekit::ingest::IngestOptions;
 use tracekit::rewrite::{AnnotateInput, Annotated, annotate};
@@ -235,4 +236,98 @@ fn ranks_are_merged_and_kept_apart() {
     assert_eq!(merged.totals, apart.totals);
     let devices: usize = apart.ranks.iter().map(|rank| rank.devices.len()).sum();
     assert_eq!(merged.ranks[0].devices.len(), devices);
+}
+
+/// Sets of ranks of the corpus, and the folders that have them.
+const SETS: [&str; 5] = [
+    "public/facebookresearch+HolisticTraceAnalysis/tests/data/trace_filter",
+    "public/facebookresearch+param/et_replay/tests/inputs/dlrm_kineto",
+    "public/astra-sim+astra-sim/my_test/inputs/workload/megatron-tp8",
+    "torch-cpu/2.15.0/ddp_gloo",
+    "torch-cpu/2.1.2/ddp_gloo_ckpt_nonreentrant",
+];
+
+#[test]
+fn sets_of_real_ranks_become_one_trace() {
+    let Some(corpus) = corpus::folder() else {
+        return;
+    };
+    for set in SETS {
+        let folder = corpus.join(set);
+        let mut files = files_under(&folder);
+        files.retain(|path| {
+            let name = path.to_string_lossy();
+            name.ends_with(".json.gz") && !name.contains("truth")
+        });
+        let contents: Vec<Vec<u8>> = files
+            .iter()
+            .map(|path| whole_content(path).unwrap())
+            .collect();
+        let labels: Vec<String> = (0..files.len())
+            .map(|rank| format!("rank {rank}"))
+            .collect();
+        // Clocks that are far apart, so that what they are moved by shows.
+        let ahead = |rank: usize| Ns(i64::try_from(rank).unwrap() * 1_234_567);
+        let inputs: Vec<AnnotateInput<'_>> = contents
+            .iter()
+            .zip(&labels)
+            .enumerate()
+            .map(|(rank, (stored, label))| AnnotateInput {
+                stored,
+                label,
+                clock: Some((ahead(rank), None)),
+            })
+            .collect();
+        let mut out = Vec::new();
+        let options = AttributeOptions::default();
+        let done = annotate(&inputs, &mut out, &options, &|_, _| {}).unwrap();
+        let trace: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(
+            (dropped(&trace), done.crowded, done.left_out),
+            (0, 0, 0),
+            "{set}"
+        );
+
+        // Every event is there, in processes of its rank, with identifiers that no other rank has.
+        let events = trace["traceEvents"].as_array().unwrap();
+        let own = events.iter().filter(|event| event["cat"] != "tracekit");
+        let mut ranks: BTreeMap<i64, (u64, BTreeSet<String>)> = BTreeMap::new();
+        for event in own {
+            let Some(pid) = event["pid"].as_i64() else {
+                continue;
+            };
+            let (count, links) = ranks.entry(pid / 100_000).or_default();
+            *count += u64::from(event["ph"] == "X");
+            for key in ["correlation", "External id"] {
+                let link = &event["args"][key];
+                if !link.is_null() && link != 0 {
+                    links.insert(format!("{key} {link}"));
+                }
+            }
+        }
+        assert_eq!(ranks.len(), files.len(), "{set}");
+        let mut all: BTreeSet<&String> = BTreeSet::new();
+        for ((_, (count, links)), content) in ranks.iter().zip(&contents) {
+            let original: Value = serde_json::from_slice(content).unwrap();
+            let events = original["traceEvents"].as_array().unwrap();
+            let complete = events.iter().filter(|event| event["ph"] == "X").count();
+            assert_eq!(*count, complete as u64, "{set}");
+            assert!(links.iter().all(|link| all.insert(link)), "{set}");
+        }
+
+        // The times are those of the ranks, moved by what their clocks are ahead.
+        let kept = tempfile::tempdir().unwrap();
+        let path = kept.path().join("merged.json");
+        std::fs::write(&path, &out).unwrap();
+        let merged = attribution(&path);
+        let apart: i64 = files
+            .iter()
+            .map(|file| attribution(file).totals.total.sum_ns.0)
+            .sum();
+        assert_eq!(merged.totals.total.sum_ns.0, apart, "{set}");
+        let shifts = trace["tracekit_annotate"]["inputs"].as_array().unwrap();
+        for (rank, shift) in shifts.iter().enumerate() {
+            assert_eq!(shift["clock"]["ahead_ns"], ahead(rank).0, "{set}");
+        }
+    }
 }

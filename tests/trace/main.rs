@@ -30,6 +30,7 @@ mod inspect_roofline;
 mod inspect_steps;
 mod laws;
 mod phases;
+mod pictures;
 mod recompute;
 mod redact;
 mod replicate;

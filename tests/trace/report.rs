@@ -1,5 +1,6 @@
 //! The report: every number in every format is that of its JSON, and whatever is in a trace stays text.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -7,9 +8,12 @@ use tracekit::attribute::{AttributeOptions, Request};
 use tracekit::ingest::IngestOptions;
 use tracekit::inspect::{Survey, survey_paths};
 use tracekit::report::{
-    Block, Document, OverviewParts, brief_document, html, json, markdown, overview_document, svg,
+    Document, OverviewParts, attribution_rows, brief_document, csv, html, json, markdown,
+    overview_document, svg,
 };
 
+use crate::support::drawing::plain;
+use crate::support::training::{Training, trace};
 use crate::support::{folders_in, package};
 
 fn survey(path: &Path) -> Option<Survey> {
@@ -42,7 +46,7 @@ fn parts(survey: &Survey) -> OverviewParts<'_> {
 }
 
 /// Every golden trace and the samples.
-fn traces() -> Vec<PathBuf> {
+pub(crate) fn traces() -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = folders_in(&package("fixtures/golden"))
         .iter()
         .map(|case| {
@@ -56,15 +60,6 @@ fn traces() -> Vec<PathBuf> {
         .collect();
     paths.push(package("fixtures/traces"));
     paths
-}
-
-/// `text` with the entities of a page replaced.
-fn plain(text: &str) -> String {
-    text.replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&quot;", "\"")
-        .replace("&#39;", "'")
-        .replace("&amp;", "&")
 }
 
 /// What a cell shows, and its exact value where that is written beside it.
@@ -102,7 +97,7 @@ fn json_tables(report: &Value) -> Vec<&Value> {
 }
 
 /// True when `shown`, as a table spells it in `unit`, is what `value` is.
-fn says(shown: &str, value: &Value, unit: Option<&str>) -> bool {
+pub(crate) fn says(shown: &str, value: &Value, unit: Option<&str>) -> bool {
     let digits = shown.replace(',', "");
     let scale = match unit {
         Some("ms") => 1e-6,
@@ -181,7 +176,7 @@ fn every_number_of_the_page_is_that_of_the_json() {
 }
 
 #[test]
-fn numbers_of_markdown_and_pictures_are_those_of_the_json() {
+fn numbers_of_markdown_are_those_of_the_json() {
     let mut numbers = 0;
     for path in traces() {
         let Some(survey) = survey(&path) else {
@@ -214,38 +209,78 @@ fn numbers_of_markdown_and_pictures_are_those_of_the_json() {
                 }
             }
         }
-        let document = document(&survey);
-        for chart in svg::charts(&document) {
-            let picture = svg::render(chart);
-            let chart = serde_json::to_value(Block::Chart(chart.clone())).unwrap();
-            let bars = chart["chart"]["bars"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default();
-            let parts = bars.iter().flat_map(|bar| bar["parts"].as_array().unwrap());
-            let known: Vec<&Value> = parts.collect();
-            // `step, forward: 1.234 ms (31.2 %)`, for parts that are as wide as a pixel.
-            let titles = picture.split("<title>").skip(2);
-            for title in titles.filter(|_| !bars.is_empty()) {
-                let title = title.split("</title>").next().unwrap();
-                let (of, said) = title.rsplit_once(": ").unwrap();
-                let (time, share) = said.split_once(" ms (").unwrap();
-                let share = share.trim_end_matches(" %)");
-                let paint = of.rsplit(", ").next().unwrap();
-                numbers += 1;
-                let fits = |part: &&&Value| {
-                    part["name"] == paint
-                        && says(&plain(time), &part["value"], Some("ms"))
-                        && says(&plain(share), &part["share"], Some("%"))
+    }
+    assert!(numbers > 500, "only {numbers} numbers were compared");
+}
+
+/// The cells of lines of CSV without quotes.
+fn csv_rows(text: &str) -> Vec<Vec<&str>> {
+    assert!(!text.contains('"'), "{text}");
+    text.lines().map(|line| line.split(',').collect()).collect()
+}
+
+#[test]
+fn every_number_of_the_csv_is_that_of_the_json() {
+    let mut numbers = 0;
+    for path in traces() {
+        let Some(survey) = survey(&path) else {
+            continue;
+        };
+        let attribution = &survey.attribution;
+        let answer: Value = serde_json::from_str(&json::render(attribution).unwrap()).unwrap();
+        let text = csv::render(&attribution_rows(attribution));
+        let rows = csv_rows(&text);
+        let (names, rows) = rows.split_first().unwrap();
+        // Steps of one name follow each other as they do in the JSON.
+        let mut earlier: BTreeMap<Vec<&str>, usize> = BTreeMap::new();
+        for row in rows {
+            let cell = |name: &str| row[names.iter().position(|known| *known == name).unwrap()];
+            let ranks = answer["ranks"].as_array().unwrap();
+            let inputs = answer["inputs"].as_array().unwrap();
+            let file = ranks.iter().find(|file| {
+                let input = usize::try_from(file["input"].as_u64().unwrap()).unwrap();
+                inputs[input]["path"] == cell("input")
+            });
+            let file = file.unwrap_or_else(|| panic!("no file for {row:?}"));
+            let place = if cell("device").is_empty() {
+                &file["host"]
+            } else {
+                let devices = file["devices"].as_array().unwrap().iter();
+                let mut same = devices.filter(|it| it["device"].to_string() == cell("device"));
+                same.next().unwrap()
+            };
+            let place = if cell("step") == "all" {
+                place
+            } else {
+                let count = earlier.entry(row[..8].to_vec()).or_default();
+                *count += 1;
+                let steps = place["steps"].as_array().unwrap().iter();
+                let mut same = steps.filter(|it| it["name"] == cell("step"));
+                same.nth(*count - 1).unwrap()
+            };
+            let bucket = cell("bucket");
+            for (name, shown) in names.iter().zip(row).skip(8) {
+                let value = match *name {
+                    "timeline_ns" if bucket == "idle" => &place["timeline"]["idle_ns"],
+                    "timeline_ns" => &place["timeline"]["phases"][bucket],
+                    "host_wall_ns" if bucket == "unattributed" => &place["unattributed_ns"],
+                    "host_wall_ns" => &place["phases"][bucket]["wall_ns"],
+                    "host_self_ns" => &place["phases"][bucket]["self_ns"],
+                    _ => &place["totals"][bucket][*name],
                 };
-                assert!(
-                    known.iter().any(|part| fits(&part)),
-                    "{title} is not in {chart}"
-                );
+                let value = if value.is_null() {
+                    String::new()
+                } else {
+                    value.to_string()
+                };
+                // A phase that the host was never in is not in the JSON.
+                let never = *name == "host_self_ns" && value.is_empty() && *shown == "0";
+                assert!(never || *shown == value, "{name} {value} of {row:?}");
+                numbers += usize::from(!value.is_empty());
             }
         }
     }
-    assert!(numbers > 500, "only {numbers} numbers were compared");
+    assert!(numbers > 2_000, "only {numbers} numbers were compared");
 }
 
 #[test]
@@ -273,6 +308,90 @@ fn the_timeline_of_the_page_adds_up_to_that_of_the_attribution() {
         }
     }
     assert!(devices > 20, "only {devices} devices");
+}
+
+#[test]
+fn a_page_of_many_ranks_and_steps_is_small() {
+    let folder = tempfile::tempdir().unwrap();
+    for rank in 0..8 {
+        let training = Training {
+            rank,
+            ranks: 8,
+            steps: 100,
+            kernels: 40,
+            pace: 100,
+        };
+        let path = folder.path().join(format!("rank{rank}.json"));
+        std::fs::write(path, trace(training)).unwrap();
+    }
+    let survey = survey(folder.path()).unwrap();
+    let kernels: u64 = survey.attribution.totals.total.events;
+    assert_eq!(kernels, 8 * 100 * 40);
+    let document = document(&survey);
+    let page = html::render(&document);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    // The picture over time holds all of it in few pieces.
+    let report: Value = serde_json::from_str(&json::render(&document).unwrap()).unwrap();
+    let sections = report["sections"].as_array().unwrap().iter();
+    let mut blocks = sections.flat_map(|section| section["blocks"].as_array().unwrap());
+    let timeline = blocks
+        .find(|block| block["chart"]["kind"] == "timeline")
+        .unwrap();
+    let lanes = timeline["chart"]["lanes"].as_array().unwrap();
+    let bins: usize = lanes
+        .iter()
+        .map(|lane| lane["bins"].as_array().unwrap().len())
+        .sum();
+    assert!(
+        lanes.len() == 8 && (8 * 100..=12_000).contains(&bins),
+        "{bins} pieces"
+    );
+    assert!(
+        lanes
+            .iter()
+            .all(|lane| lane["steps"].as_array().unwrap().len() == 100)
+    );
+    for line in survey.files.iter().flat_map(|file| &file.devices) {
+        let busy: i64 = line
+            .bins
+            .iter()
+            .flat_map(|bin| bin.classes)
+            .map(|time| time.0)
+            .sum();
+        let device = &survey.attribution.ranks[usize::try_from(line.device).unwrap()].devices[0];
+        assert_eq!(
+            busy,
+            device.timeline.window_ns.0 - device.timeline.idle_ns.0
+        );
+    }
+}
+
+#[test]
+fn thousands_of_steps_are_put_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.json");
+    let training = Training {
+        rank: 0,
+        ranks: 1,
+        steps: 3_000,
+        kernels: 5,
+        pace: 100,
+    };
+    std::fs::write(&path, trace(training)).unwrap();
+    let document = document(&survey(&path).unwrap());
+    let report: Value = serde_json::from_str(&json::render(&document).unwrap()).unwrap();
+    let sections = report["sections"].as_array().unwrap().iter();
+    let blocks = sections.flat_map(|section| section["blocks"].as_array().unwrap());
+    let charts: Vec<&Value> = blocks.filter_map(|block| block.get("chart")).collect();
+    let chart = |name: &str| *charts.iter().find(|chart| chart["name"] == name).unwrap();
+    let bars = chart("phases")["bars"].as_array().unwrap();
+    assert_eq!(bars.len(), 100);
+    assert_eq!(bars[0]["label"], "ProfilerStep#3 to ProfilerStep#32, mean");
+    // Steps to go to are from all over the capture.
+    let steps = chart("timeline")["lanes"][0]["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 500);
+    assert_eq!(steps[499][0], "ProfilerStep#2997");
+    assert!(html::render(&document).len() < 2_000_000);
 }
 
 /// A trace whose names are all `name`.

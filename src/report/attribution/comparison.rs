@@ -2,6 +2,7 @@
 
 use super::super::document::{Block, Column, Row, Table, Value};
 use super::super::name::{shortened, visible};
+use super::label;
 use super::timeline::{Windows, counting_steps, devices};
 use crate::attribute::{self, Attribution, Bucket, Phase, RunResult};
 use crate::units::Ns;
@@ -81,7 +82,8 @@ struct Side {
 
 impl Side {
     fn new(attribution: &Attribution, run: &RunResult, measure: Measure) -> Self {
-        let name = shortened(&visible(&run.name), LONGEST_NAME).into_owned();
+        let name =
+            shortened(&visible(label::run(&attribution.runs, run)), LONGEST_NAME).into_owned();
         let step_time = run.step_time.map(|time| time.median_ns);
         let on_device = |table: &attribute::Table, windows: Windows| {
             let mean = |sum: Ns| divided(sum, windows.count);

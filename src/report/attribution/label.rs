@@ -2,7 +2,30 @@
 
 use std::path::Path;
 
-use crate::attribute::{Attribution, DeviceResult, RankResult};
+use crate::attribute::{Attribution, DeviceResult, RankResult, RunResult};
+
+/// A run: without the folders that its path shares with those of all other runs.
+pub(in super::super) fn run<'a>(runs: &[RunResult], run: &'a RunResult) -> &'a str {
+    let [first, others @ ..] = runs else {
+        return &run.name;
+    };
+    if others.is_empty() {
+        return &run.name;
+    }
+    // The folders that a path goes through, with the `/` behind the last.
+    let folders = |path: &'_ [u8]| {
+        path.iter()
+            .rposition(|byte| *byte == b'/')
+            .map_or(0, |end| end + 1)
+    };
+    let first = first.name.as_bytes();
+    let shared = others.iter().fold(folders(first), |shared, other| {
+        let same = first[..shared].iter().zip(other.name.as_bytes());
+        let same = same.take_while(|(a, b)| a == b).count();
+        folders(&first[..same])
+    });
+    &run.name[shared..]
+}
 
 /// The rank of a file, else its name; with whatever tells it from others of its rank.
 pub(in super::super) fn rank(attribution: &Attribution, file: &RankResult) -> String {
@@ -70,6 +93,26 @@ pub(in super::super) fn ranges(sorted: &[i64]) -> String {
 mod tests {
     use super::super::sample;
     use super::*;
+
+    #[test]
+    fn runs_are_called_by_where_their_paths_part() {
+        let called = |names: &[&str]| -> Vec<String> {
+            let mut runs: Vec<RunResult> = Vec::new();
+            for name in names {
+                let mut run = sample::one_rank().runs.remove(0);
+                (*name).clone_into(&mut run.name);
+                runs.push(run);
+            }
+            runs.iter().map(|one| run(&runs, one).to_owned()).collect()
+        };
+        assert_eq!(called(&["/a/b/base", "/a/b/cand"]), ["base", "cand"]);
+        assert_eq!(called(&["/a/b/x/1", "/a/b/y/1"]), ["x/1", "y/1"]);
+        assert_eq!(called(&["/a/b", "/a/b/c"]), ["b", "b/c"]);
+        assert_eq!(called(&["/a/bc/x", "/a/bd/x"]), ["bc/x", "bd/x"]);
+        assert_eq!(called(&["/ä/x", "/ö/x"]), ["ä/x", "ö/x"]);
+        assert_eq!(called(&["base", "cand"]), ["base", "cand"]);
+        assert_eq!(called(&["/a/b/only"]), ["/a/b/only"]);
+    }
 
     #[test]
     fn ranks_in_a_row_are_one_range() {

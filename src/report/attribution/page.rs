@@ -2,8 +2,8 @@
 
 use super::super::document::{Block, Document, Note, Section};
 use super::{
-    comparison, counters, coverage, facts, health, inputs, kernels, levels, phases, timeline,
-    verdict,
+    comparison, counters, coverage, facts, health, inputs, kernels, label, levels, phases,
+    timeline, verdict,
 };
 use crate::attribute::{Attribution, RunResult};
 
@@ -61,7 +61,7 @@ pub fn attribution_document(attribution: &Attribution, view: AttributionView) ->
                     blocks.extend(kernels::table(run).map(Block::Table));
                 }
                 sections.push(Section {
-                    title: Some(run.name.clone()),
+                    title: Some(label::run(runs, run).to_owned()),
                     blocks,
                 });
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::number::{counted, ms, percent, percent_change};
+use super::label;
 use super::timeline::{Windows, device_count};
 use crate::attribute::{Attribution, Bucket, Phase, RankResult, RunResult, StepTime};
 use crate::units::Ns;
@@ -12,7 +13,7 @@ pub(in super::super) fn lead(attribution: &Attribution) -> String {
     match attribution.runs.as_slice() {
         [] => "no runs".to_owned(),
         [run] => of_run(attribution, run),
-        [base, others @ ..] => comparison(base, others),
+        [base, others @ ..] => comparison(&attribution.runs, base, others),
     }
 }
 
@@ -138,12 +139,13 @@ fn host_shares(run: &RunResult) -> Option<String> {
 }
 
 /// How the step times of runs compare.
-fn comparison(base: &RunResult, others: &[RunResult]) -> String {
+fn comparison(runs: &[RunResult], base: &RunResult, others: &[RunResult]) -> String {
+    let name = |run| label::run(runs, run);
     let count = counted(others.len() as u64 + 1, "run");
     let Some(base_time) = base.step_time else {
         return format!(
             "{count}; {} has no steps to compare step times with",
-            base.name
+            name(base)
         );
     };
     let others: Vec<String> = others
@@ -152,14 +154,14 @@ fn comparison(base: &RunResult, others: &[RunResult]) -> String {
             Some(time) => {
                 let change = (time.median_ns - base_time.median_ns).ratio(base_time.median_ns);
                 let change = percent_change(change.unwrap_or(f64::NAN));
-                format!("{} {} ms ({change} %)", run.name, ms(time.median_ns))
+                format!("{} {} ms ({change} %)", name(run), ms(time.median_ns))
             }
-            None => format!("{} has no steps", run.name),
+            None => format!("{} has no steps", name(run)),
         })
         .collect();
     format!(
         "{count}, median step: {} {} ms, {}",
-        base.name,
+        name(base),
         ms(base_time.median_ns),
         others.join(", ")
     )

@@ -168,6 +168,7 @@ class TimelineView {
     this.canvas.setAttribute('aria-label', `${this.chart.caption}. ${this.chart.about} Keys: plus and minus zoom, arrows move, 0 shows all.`);
     this.says = document.createElement('output');
     this.says.className = 'says';
+    this.says.textContent = 'Drag over a part to zoom in, double-click to see all; point at something to hear what it is.';
     moving.append(controls, keys('above:', this.chart.classes, this.colours.classes, used(2)), keys('below:', this.chart.buckets, this.colours.buckets, used(3)), this.canvas, this.says);
     figure.prepend(moving);
     figure.classList.add('live');

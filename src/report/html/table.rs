@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::super::document::{Align, Row, RowKind, Table, Value};
+use super::super::document::{Align, RowKind, Table, Value};
 use super::super::name::{shortened, visible, width};
 use super::super::number;
 use super::text::escaped;
@@ -19,7 +19,7 @@ pub(super) fn push(out: &mut String, table: &Table, number: usize) {
         out,
         "<p class=\"caption\" id=\"c{number}\">{}</p>\n<div class=\"scroll\" role=\"region\" \
          aria-labelledby=\"c{number}\" tabindex=\"0\">\n<table id=\"t{number}\" aria-labelledby=\"c{number}\">",
-        escaped(&table.caption)
+        escaped(table.caption.trim_end_matches('.'))
     );
     out.push_str("<thead><tr>");
     for column in &table.columns {
@@ -33,26 +33,26 @@ pub(super) fn push(out: &mut String, table: &Table, number: usize) {
         });
         // A heading of nothing but a unit is hard to hear.
         let name = if name.is_empty() && unit.is_empty() {
-            "<span aria-label=\"what\">\u{a0}</span>".to_owned()
+            "<span class=\"heard\">what</span>".to_owned()
         } else {
             name
         };
         let _ = write!(out, "<th scope=\"col\"{class}>{name}{unit}</th>");
     }
     out.push_str("</tr></thead>\n<tbody>\n");
-    for row in &table.rows {
-        push_row(out, table, row);
+    for (kind, cells) in table.rows_in_full() {
+        push_row(out, table, kind, &cells);
     }
     out.push_str("</tbody></table></div>\n");
 }
 
-fn push_row(out: &mut String, table: &Table, row: &Row) {
-    out.push_str(match row.kind {
+fn push_row(out: &mut String, table: &Table, kind: RowKind, cells: &[&Value]) {
+    out.push_str(match kind {
         RowKind::Plain => "<tr>",
         RowKind::Part => "<tr class=\"part\">",
         RowKind::Total => "<tr class=\"total\">",
     });
-    for (place, (value, column)) in row.cells.iter().zip(&table.columns).enumerate() {
+    for (place, (value, column)) in cells.iter().copied().zip(&table.columns).enumerate() {
         // The first cell names the row, even where several keys do.
         let (open, close) = if place == 0 && table.keys > 0 {
             ("<th scope=\"row\"", "</th>")

@@ -1,5 +1,6 @@
 //! What limits the step: the parts of it that do not compute, the largest first, and what to do about each.
 
+use super::super::attribution::label;
 use super::super::attribution::timeline::{Windows, device_count};
 use super::super::document::{Column, Note, Row, Table, Value};
 use super::super::number::{ms, percent};
@@ -31,7 +32,7 @@ pub(super) fn notes(survey: &Survey) -> Vec<Note> {
     for run in &attribution.runs {
         let prefix = match attribution.runs.len() {
             1 => String::new(),
-            _ => format!("{}: ", run.name),
+            _ => format!("{}: ", label::run(&attribution.runs, run)),
         };
         let Some(window) = window(attribution, run) else {
             let text = on_host(run);
@@ -106,18 +107,20 @@ pub(super) fn table(survey: &Survey) -> Option<Table> {
     let keys = columns.len();
     columns.extend([
         Column::ms("time"),
-        Column::percent("of window"),
+        Column::percent("share"),
+        Column::text("of"),
         Column::text("what to do"),
     ]);
     let mut rows = Vec::new();
     for run in &attribution.runs {
         for limit in limits(survey, run) {
             let mut cells = Vec::new();
-            cells.extend(several.then(|| Value::text(&run.name)));
+            cells.extend(several.then(|| Value::text(label::run(&attribution.runs, run))));
             cells.extend([
                 Value::text(&limit.name),
                 Value::Ns(limit.time),
                 Value::share(limit.time, limit.window),
+                Value::text(whole(attribution, run)),
                 Value::text(limit.action),
             ]);
             rows.push(Row::new(cells));

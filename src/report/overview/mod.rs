@@ -1,12 +1,13 @@
 //! The report that people look at: the verdict, then everything it rests on, with pictures.
 //!
 //! ```text
-//! verdict → where the step goes → over time → recompute → communication → idle → operators, kernels
-//!         → ranks → memory → comparison → what others add → health, coverage → provenance
+//! verdict → comparison → what others add → where the step goes → over time → recompute → communication
+//!         → idle → operators, kernels → ranks → memory → health, coverage → provenance
 //! ```
 //! Sections without anything to say are left out, or say why there is nothing: a CPU run has no timeline.
 
 mod changes;
+mod idle;
 mod limits;
 mod memory;
 mod pictures;
@@ -20,7 +21,7 @@ use super::attribution::{
     comparison, facts, inputs, kernels, label, levels, phases, timeline, verdict,
 };
 use super::compare::comparison_document;
-use super::document::{Block, Document, Note, Section, Table};
+use super::document::{Block, Document, Section, Table};
 use super::inspection;
 use crate::attribute::{Attribution, RunResult};
 use crate::compare::Comparison;
@@ -39,12 +40,15 @@ pub struct OverviewParts<'a> {
     pub findings: &'a [Section],
     /// What was decided, each a section of its own; they come right behind the verdict.
     pub decisions: &'a [Section],
-    /// Show remarks that touch no number, and all rows of tables.
+    /// Show remarks that touch no number.
     pub verbose: bool,
 }
 
-/// Rows that a table of the report has at most, unless everything is asked for.
-const MOST_ROWS: usize = 2_000;
+/// Rows that a table of the report has at most.
+const MOST_ROWS: usize = 1_000;
+/// Rows of all files together in a table of names, and the fewest of one.
+const MOST_ROWS_OF_FILES: usize = 200;
+const FEWEST_ROWS_OF_A_FILE: usize = 5;
 
 /// The report on everything.
 pub fn overview_document(parts: OverviewParts<'_>) -> Document {
@@ -52,19 +56,19 @@ pub fn overview_document(parts: OverviewParts<'_>) -> Document {
     let attribution = &survey.attribution;
     let mut sections = vec![answer(parts)];
     sections.extend_from_slice(parts.decisions);
+    if let Some(comparison) = parts.comparison {
+        sections.extend(changes::sections(comparison, parts.verbose));
+    }
     sections.extend_from_slice(parts.findings);
     sections.extend(steps(attribution));
     sections.extend(time::section(survey));
     sections.push(recompute::section(attribution));
     sections.extend(communication(survey));
-    sections.extend(topic(survey, Topic::Idle, "Idle", &["idle_causes", "gaps"]));
+    sections.extend(idle::section(survey));
     sections.extend(topic(survey, Topic::Operators, "Operators", &["operators"]));
     sections.extend(topic(survey, Topic::Kernels, "Kernels", &["kernels"]));
     sections.extend(ranks(survey));
     sections.extend(memory::section(survey));
-    if let Some(comparison) = parts.comparison {
-        sections.extend(changes::sections(comparison, parts.verbose));
-    }
     sections.push(trust::section(attribution, parts.verbose));
     sections.push(provenance::section(attribution));
     Document {
@@ -138,7 +142,7 @@ fn answer(parts: OverviewParts<'_>) -> Section {
 /// The heading of one of several runs, where there are several.
 fn run_title(attribution: &Attribution, run: &RunResult, what: &str) -> String {
     if attribution.runs.len() > 1 {
-        format!("{what}: {}", run.name)
+        format!("{what}: {}", label::run(&attribution.runs, run))
     } else {
         what.to_owned()
     }
@@ -194,14 +198,47 @@ fn topic(survey: &Survey, topic: Topic, title: &str, names: &[&str]) -> Option<S
         .filter_map(|name| survey.frame(topic, name))
         .filter(|frame| !frame.is_empty())
         .collect();
+    let files = survey.attribution.ranks.len();
     (!frames.is_empty()).then(|| Section {
         title: Some(title.to_owned()),
-        blocks: frames.into_iter().map(frame_table).collect(),
+        blocks: frames
+            .into_iter()
+            .map(|frame| Block::Table(first_of_each(frame, files)))
+            .collect(),
     })
 }
 
 fn frame_table(frame: &Frame) -> Block {
-    Block::Table(inspection::table(frame, frame.len().min(MOST_ROWS)))
+    Block::Table(inspection::table(frame, 0..frame.len().min(MOST_ROWS)))
+}
+
+/// The first rows of each file in `frame`: so few that a page of many ranks stays small.
+fn first_of_each(frame: &Frame, files: usize) -> Table {
+    let each = (MOST_ROWS_OF_FILES / files.max(1)).max(FEWEST_ROWS_OF_A_FILE);
+    let file = |row: usize| {
+        ["run", "rank", "window"].map(|name| {
+            let column = frame.column(name)?;
+            Some(column.values.get(row))
+        })
+    };
+    let mut shown = Vec::new();
+    let mut of_file = 0;
+    for row in 0..frame.len() {
+        of_file = if row > 0 && file(row) == file(row - 1) {
+            of_file + 1
+        } else {
+            0
+        };
+        if of_file < each && shown.len() < MOST_ROWS {
+            shown.push(row);
+        }
+    }
+    let all = shown.len() == frame.len();
+    let mut table = inspection::table(frame, shown);
+    if !all {
+        table.caption = format!("{} The first {each} rows of each file.", table.caption);
+    }
+    table
 }
 
 /// How much communication compute hides.
@@ -237,7 +274,7 @@ fn ranks(survey: &Survey) -> Option<Section> {
     for run in several {
         let mut table = levels::table(attribution, run, By::Rank);
         if attribution.runs.len() > 1 {
-            table.caption = format!("{}: {}", run.name, table.caption);
+            table.caption = run_title(attribution, run, &table.caption);
         }
         blocks.extend(pictures::ranks(attribution, run).map(Block::Chart));
         blocks.push(Block::Table(cut(table)));
@@ -246,14 +283,6 @@ fn ranks(survey: &Survey) -> Option<Section> {
         let frame = survey.frame(Topic::Ranks, name);
         blocks.extend(frame.filter(|frame| !frame.is_empty()).map(frame_table));
     }
-    let named = attribution.ranks.iter().map(|file| {
-        let path = &attribution.inputs[file.input].path;
-        Note::new(
-            "file",
-            format!("{}: {path}", label::rank(attribution, file)),
-        )
-    });
-    blocks.push(Block::Notes(named.take(64).collect()));
     Some(Section {
         title: Some("Ranks".to_owned()),
         blocks,

@@ -310,7 +310,7 @@ pub(super) fn runs(attribution: &Attribution) -> Option<Chart> {
             } else {
                 stack.add(of_self(run));
             }
-            stack.bar(run.name.clone())
+            stack.bar(label::run(&attribution.runs, run).to_owned())
         })
         .collect();
     let what = match (with_steps, on_device) {
@@ -481,7 +481,7 @@ pub(super) fn classes(attribution: &Attribution, run: &RunResult) -> Option<Char
             "Device time by phase and class of work (sum of durations)",
         ),
         about:
-            "A table: one row a phase, one column a class of work, in milliseconds; darker is more."
+            "A table: one row a phase, one column a class of work, in milliseconds; the deeper the blue, the more."
                 .to_owned(),
         picture: Picture::Heat(Heat {
             columns: DeviceClass::ALL

@@ -1,6 +1,6 @@
 //! Recomputed work, with its evidence.
 
-use super::super::attribution::recompute;
+use super::super::attribution::{label, recompute};
 use super::super::document::{Block, Column, Note, Row, Section, Table, Value};
 use super::pictures;
 use crate::attribute::{Attribution, EvidenceShare};
@@ -12,9 +12,9 @@ pub(super) fn section(attribution: &Attribution) -> Section {
     for run in &attribution.runs {
         if attribution.runs.len() > 1 {
             blocks.extend(pictures::recompute(attribution, run).map(Block::Chart));
+            let name = label::run(&attribution.runs, run);
             let notes = recompute::notes(run).into_iter();
-            let named =
-                notes.map(|note| Note::new(note.label, format!("{}: {}", run.name, note.text)));
+            let named = notes.map(|note| Note::new(note.label, format!("{name}: {}", note.text)));
             blocks.push(Block::Notes(named.collect()));
             continue;
         }
@@ -44,7 +44,7 @@ fn evidence(attribution: &Attribution) -> Option<Table> {
         };
         let row = |kind: &str, share: &EvidenceShare, counted: &str| {
             let mut cells = Vec::new();
-            cells.extend(several.then(|| Value::text(&run.name)));
+            cells.extend(several.then(|| Value::text(label::run(&attribution.runs, run))));
             cells.extend([
                 Value::text(kind),
                 Value::text(counted),

@@ -13,7 +13,7 @@ use crate::units::{Ns, Span};
 const MOST_LANES: usize = 64;
 /// Runs that have a picture each.
 const MOST_RUNS: usize = 6;
-/// Steps that a lane is marked with.
+/// Steps that a lane is marked with; of more, every second, third, …
 const MOST_STEPS: usize = 500;
 
 /// A picture a run; nothing without device work.
@@ -29,16 +29,18 @@ pub(super) fn section(survey: &Survey) -> Option<Section> {
             _ => format!("timeline-{number}"),
         };
         let merged = timeline.lanes.iter().any(|lane| lane.merged);
-        let detail = if merged {
-            "; where many pieces of work fall together, their shares are shown, not their order"
-        } else {
-            ""
-        };
-        let about = format!(
-            "{} over {} ms: above by class of work, below by phase; empty where the device idles{detail}.",
+        let mut about = format!(
+            "{} over {} ms: above by class of work, below by phase; empty where the device idles",
             counted(timeline.lanes.len() as u64, "device"),
             ms(timeline.end),
         );
+        if merged {
+            about += "; where many pieces of work fall together, their shares are shown, not their order";
+        }
+        if lines(survey, run).any(|(_, line)| marked(line) > 1) {
+            about += "; of the many steps, some are marked";
+        }
+        about.push('.');
         blocks.push(Block::Chart(Chart {
             name,
             caption: run_title(attribution, run, "Device timeline"),
@@ -58,43 +60,62 @@ pub(super) fn section(survey: &Survey) -> Option<Section> {
     })
 }
 
-/// The devices of `run` on one axis, and how many there are beyond those shown.
+/// Where the axis of a run starts.
 ///
 /// Ranks share the axis by their clocks. Where that would leave it mostly empty (windows of a profiler far
 /// apart, clocks that have nothing to do with each other), each device starts at zero.
-fn timeline(survey: &Survey, run: &RunResult) -> Option<(Timeline, usize)> {
-    let attribution = &survey.attribution;
-    let lines: Vec<(usize, &DeviceLine)> = run
-        .ranks
-        .iter()
-        .flat_map(|file| {
-            survey.files[*file]
-                .devices
-                .iter()
-                .map(move |line| (*file, line))
+pub(super) struct Axis {
+    /// The first work of all devices, since the epoch where the traces say so.
+    first: i128,
+    apart: bool,
+}
+
+impl Axis {
+    /// The axis of `run`; none without device work.
+    pub(super) fn of(survey: &Survey, run: &RunResult) -> Option<Self> {
+        let (mut first, mut last, mut longest) = (i128::MAX, i128::MIN, 0);
+        for (file, line) in lines(survey, run) {
+            let base = i128::from(survey.files[file].base.0);
+            first = first.min(base + i128::from(line.window.start.0));
+            last = last.max(base + i128::from(line.window.end.0));
+            longest = longest.max(i128::from(line.window.len().0));
+        }
+        (first <= last).then(|| Self {
+            first,
+            apart: last - first > longest * 4,
         })
-        .filter(|(_, line)| !line.window.is_empty())
-        .collect();
-    let at = |file: usize, time: Ns| i128::from(survey.files[file].base.0) + i128::from(time.0);
-    let starts = lines
-        .iter()
-        .map(|(file, line)| at(*file, line.window.start));
-    let first = starts.min()?;
-    let ends = lines.iter().map(|(file, line)| at(*file, line.window.end));
-    let whole = ends.max()? - first;
-    let longest = lines.iter().map(|(_, line)| line.window.len()).max()?;
-    let apart = whole > i128::from(longest.0).saturating_mul(4);
-    let shown = lines.len().min(MOST_LANES);
-    let lanes: Vec<TimelineLane> = lines[..shown]
-        .iter()
+    }
+
+    /// The time on the clock of `file` at which the axis starts, for a device of it.
+    pub(super) fn origin(&self, survey: &Survey, file: usize, line: &DeviceLine) -> Ns {
+        if self.apart {
+            return line.window.start;
+        }
+        let origin = self.first - i128::from(survey.files[file].base.0);
+        Ns(i64::try_from(origin).unwrap_or(line.window.start.0))
+    }
+}
+
+/// The devices of `run` that did something, with their files.
+pub(super) fn lines<'a>(
+    survey: &'a Survey,
+    run: &'a RunResult,
+) -> impl Iterator<Item = (usize, &'a DeviceLine)> {
+    let devices = run.ranks.iter().flat_map(|file| {
+        let devices = survey.files[*file].devices.iter();
+        devices.map(move |line| (*file, line))
+    });
+    devices.filter(|(_, line)| !line.window.is_empty())
+}
+
+/// The devices of `run` on one axis, and how many there are beyond those shown.
+fn timeline(survey: &Survey, run: &RunResult) -> Option<(Timeline, usize)> {
+    let axis = Axis::of(survey, run)?;
+    let lanes: Vec<TimelineLane> = lines(survey, run)
+        .take(MOST_LANES)
         .map(|(file, line)| {
-            let origin = if apart {
-                line.window.start
-            } else {
-                let origin = first - i128::from(survey.files[*file].base.0);
-                Ns(i64::try_from(origin).unwrap_or(line.window.start.0))
-            };
-            lane(line, origin, label_of(attribution, *file, line))
+            let origin = axis.origin(survey, file, line);
+            lane(line, origin, label_of(&survey.attribution, file, line))
         })
         .collect();
     let end = lanes
@@ -102,7 +123,8 @@ fn timeline(survey: &Survey, run: &RunResult) -> Option<(Timeline, usize)> {
         .filter_map(|lane| lane.bins.last())
         .map(|bin| bin.span.end)
         .max()?;
-    Some((Timeline { lanes, end }, lines.len() - shown))
+    let hidden = lines(survey, run).count() - lanes.len();
+    Some((Timeline { lanes, end }, hidden))
 }
 
 fn label_of(attribution: &Attribution, file: usize, line: &DeviceLine) -> String {
@@ -112,6 +134,11 @@ fn label_of(attribution: &Attribution, file: usize, line: &DeviceLine) -> String
         (None, 1) => device,
         _ => format!("{}, {device}", label::rank(attribution, rank)),
     }
+}
+
+/// Every how many-th step of `line` is marked.
+fn marked(line: &DeviceLine) -> usize {
+    line.steps.len().div_ceil(MOST_STEPS).max(1)
 }
 
 fn lane(line: &DeviceLine, origin: Ns, label: String) -> TimelineLane {
@@ -131,7 +158,7 @@ fn lane(line: &DeviceLine, origin: Ns, label: String) -> TimelineLane {
         steps: line
             .steps
             .iter()
-            .take(MOST_STEPS)
+            .step_by(marked(line))
             .map(|(name, span)| (name.clone(), moved(*span)))
             .collect(),
     }

@@ -4,7 +4,7 @@ use super::super::chart::{Bar, Bars, Chart, Paint};
 use super::super::colour::{self, FAINT, GRID, INK};
 use super::super::number;
 use super::canvas::{
-    Anchor, Axis, Canvas, TEXT, fitted, legend_height, picture, rounded, text_width,
+    AXIS, Anchor, Axis, Canvas, TEXT, fitted, legend_height, picture, rounded, text_width,
 };
 use super::{WIDTH, size, told};
 
@@ -46,7 +46,7 @@ pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
     } else {
         TALL
     };
-    let height = TOP + legend + body + 3 * TEXT + 12;
+    let height = TOP + legend + body + AXIS;
     picture(WIDTH, height, &chart.caption, &chart.about, |canvas| {
         canvas.bold(&fitted(&chart.caption, WIDTH), (0, 12), Anchor::Left, INK);
         canvas.legend(&paints, 0, TOP - 8);

@@ -10,6 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::super::chart::Paint;
 use super::super::colour::{self, Colour, FAINT, GRID, INK, PAPER};
 use super::super::name::{shortened, visible, width};
+use super::super::number;
 
 /// Height of text.
 pub(super) const TEXT: i32 = 12;
@@ -19,6 +20,9 @@ const COLUMN: i32 = 600;
 const SHRINK: f64 = 1.24;
 /// Height of a line of a legend.
 pub(super) const LEGEND: i32 = 22;
+
+/// Height of an axis below what it measures.
+pub(super) const AXIS: i32 = 2 * TEXT + 4;
 
 /// What is drawn on.
 pub(super) struct Canvas<'a, 'b> {
@@ -198,13 +202,17 @@ impl Canvas<'_, '_> {
 
     /// Vertical lines with numbers at round places of an axis, from the left end to the right end.
     pub(super) fn axis(&mut self, axis: &Axis, (top, bottom): (i32, i32)) {
-        for (value, label) in axis.ticks() {
+        let ticks = axis.ticks();
+        let last = ticks.len().saturating_sub(1);
+        for (place, (value, mut label)) in ticks.into_iter().enumerate() {
             let x = axis.at(value);
             self.line(vec![(x, top), (x, bottom)], GRID, 1);
+            // The unit stands once, with the last number.
+            if place == last {
+                label = format!("{label} {}", axis.unit);
+            }
             self.text(&label, (x, bottom + TEXT), Anchor::Middle, FAINT);
         }
-        let end = (axis.right, bottom + 2 * TEXT + 4);
-        self.text(axis.unit, end, Anchor::Right, FAINT);
     }
 
     /// What the colours mean, from `left` on; returns the height that it takes.
@@ -297,7 +305,7 @@ fn decimals(step: f64) -> usize {
 fn plain(value: f64, digits: usize) -> String {
     // Zero has no sign.
     let value = if value.abs() < 1e-12 { 0.0 } else { value };
-    format!("{value:.digits$}")
+    number::grouped(&format!("{value:.digits$}"))
 }
 
 /// The nearest pixel.
@@ -331,6 +339,10 @@ mod tests {
         assert_eq!(labels(0.0, 0.12), ["0.00", "0.05", "0.10"]);
         assert_eq!(labels(-0.5, 1.0), ["-0.5", "0.0", "0.5", "1.0"]);
         assert_eq!(labels(0.0, 0.0), ["0"]);
+        assert_eq!(
+            labels(0.0, 4_000.0),
+            ["0", "1,000", "2,000", "3,000", "4,000"]
+        );
         assert_eq!(axis(0.0, 10.0).at(5.0), 275);
         assert_eq!(axis(0.0, 10.0).at(50.0), 550);
     }

@@ -5,7 +5,7 @@ use super::super::colour::{Colour, EMPTY, FAINT, INK};
 use super::super::document::Value;
 use super::super::number;
 use super::WIDTH;
-use super::canvas::{Anchor, Axis, TEXT, fitted, picture};
+use super::canvas::{AXIS, Anchor, Axis, fitted, picture};
 
 const NAMES: i32 = 250;
 const WORDS: i32 = 200;
@@ -20,7 +20,7 @@ const FURTHEST: f64 = 3.0;
 
 pub(super) fn draw(chart: &Chart, changes: &Changes) -> String {
     let rows = i32::try_from(changes.rows.len()).unwrap_or(1);
-    let height = TOP + rows * ROW + 3 * TEXT + 12;
+    let height = TOP + rows * ROW + AXIS;
     let ends = changes.rows.iter().flat_map(|row| {
         let (low, high) = row.interval.unwrap_or((row.change, row.change));
         [low, high, row.change]

@@ -5,7 +5,7 @@ use super::super::colour::{self, FAINT, GRID, INK};
 use super::super::document::Value;
 use super::super::number;
 use super::WIDTH;
-use super::canvas::{Anchor, Axis, Canvas, TEXT, fitted, picture, text_width};
+use super::canvas::{AXIS, Anchor, Axis, Canvas, TEXT, fitted, picture, text_width};
 
 const LEFT: i32 = 70;
 const TOP: i32 = 34;
@@ -14,7 +14,7 @@ const MIB: f64 = (1_u32 << 20) as f64;
 
 pub(super) fn draw(chart: &Chart, levels: &Levels) -> String {
     let top = TOP + 24;
-    let height = top + TALL + 3 * TEXT + 10;
+    let height = top + TALL + AXIS;
     let most = levels.lines.iter().map(|line| line.peak).max().unwrap_or(0);
     picture(WIDTH, height, &chart.caption, &chart.about, |canvas| {
         canvas.bold(&fitted(&chart.caption, WIDTH), (0, 12), Anchor::Left, INK);
@@ -44,7 +44,7 @@ pub(super) fn draw(chart: &Chart, levels: &Levels) -> String {
             from: 0.0,
             to: levels.end.as_ms(),
             left: LEFT,
-            right: WIDTH - 20,
+            right: WIDTH - 40,
             unit: "ms",
         };
         canvas.axis(&time, (top, bottom));

@@ -6,7 +6,7 @@
 use super::super::chart::{Chart, Paint, Timeline, TimelineBin, TimelineLane};
 use super::super::colour::{self, EMPTY, FAINT, GRID, INK};
 use super::WIDTH;
-use super::canvas::{Anchor, Axis, Canvas, TEXT, fitted, legend_height, picture, rounded};
+use super::canvas::{AXIS, Anchor, Axis, Canvas, fitted, legend_height, picture, rounded};
 use crate::attribute::{Bucket, DeviceClass};
 use crate::units::Ns;
 
@@ -44,7 +44,7 @@ pub(super) fn draw(chart: &Chart, timeline: &Timeline) -> String {
     let hidden = timeline.lanes.len() - lanes.len();
     let body = i32::try_from(lanes.len()).unwrap_or(1) * LANE;
     let more = if hidden > 0 { 20 } else { 0 };
-    let height = TOP + legend + body + 3 * TEXT + 10 + more;
+    let height = TOP + legend + 6 + body + AXIS + more;
     picture(WIDTH, height, &chart.caption, &chart.about, |canvas| {
         canvas.bold(&fitted(&chart.caption, WIDTH), (0, 12), Anchor::Left, INK);
         for (what, paints, y) in &legends {
@@ -55,7 +55,7 @@ pub(super) fn draw(chart: &Chart, timeline: &Timeline) -> String {
             from: 0.0,
             to: timeline.end.as_ms(),
             left: NAMES,
-            right: WIDTH - 20,
+            right: WIDTH - 40,
             unit: "ms",
         };
         let top = TOP + legend + 6;
@@ -97,8 +97,8 @@ fn lane(canvas: &mut Canvas<'_, '_>, lane: &TimelineLane, axis: &Axis, end: Ns, 
     }
 }
 
-/// By column: the part of its time that each kind takes. Of a bin that spans several columns, each has the part
-/// that lies in it: within a bin, places are not known.
+/// By column: the part of its time that each kind takes. A bin of a column or more takes the columns nearest to it,
+/// so that its ends are straight; what is smaller is shared out between the columns that it lies in.
 fn shares(
     lane: &TimelineLane,
     columns: usize,
@@ -111,6 +111,16 @@ fn shares(
     for bin in &lane.bins {
         let (from, to) = (bin.span.start.0 as f64 / each, bin.span.end.0 as f64 / each);
         let length = (to - from).max(f64::MIN_POSITIVE);
+        if length >= 1.0 {
+            let place = |column: f64| usize::try_from(rounded(column)).unwrap_or(0);
+            let last = place(to).min(columns);
+            for shares in &mut shares[place(from).min(last)..last] {
+                for (share, time) in shares.iter_mut().zip(times(bin)) {
+                    *share += time.0 as f64 / (each * length);
+                }
+            }
+            continue;
+        }
         let mut column = from.floor().max(0.0);
         while column < to && column < columns as f64 {
             let inside = (to.min(column + 1.0) - from.max(column)).max(0.0) / length;
