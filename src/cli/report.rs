@@ -11,7 +11,7 @@ use super::output::{Target, say};
 use super::progress::Progress;
 use super::reading::ReadingArgs;
 use super::threads;
-use crate::attribute::{Attribution, RunResult};
+use crate::attribute::{Attribution, Request, RunResult};
 use crate::compare::{CompareOptions, Comparison, Verdict, compare_paths};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::Severity;
@@ -21,7 +21,9 @@ use crate::report::{
 };
 #[cfg(feature = "frames")]
 use crate::{
-    infer::{Thresholds, infer_paths},
+    frame::Plan,
+    infer::{Thresholds, inferences, tables_of_rules},
+    inspect::survey_and,
     report::{Block, inferences_document},
 };
 
@@ -92,7 +94,7 @@ pub(super) struct Args {
     #[arg(long = "decision", value_name = "FILE", help_heading = "Report")]
     decisions: Vec<PathBuf>,
 
-    /// Leave out what `tracekit infer` says, which takes a second reading of the traces
+    /// Leave out what `tracekit infer` says, which takes more time than all the rest
     #[arg(long, help_heading = "Report")]
     #[cfg(feature = "frames")]
     no_inferences: bool,
@@ -116,12 +118,12 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         return decisions_alone(args, target.as_ref(), decided);
     }
     threads::start(args.input.threads)?;
-    let (survey, comparison) = seen(args, &all)?;
-    let findings = findings(args, &survey)?;
+    let seen = seen(args, &all)?;
+    let survey = &seen.survey;
     let parts = OverviewParts {
-        survey: &survey,
-        comparison: comparison.as_ref(),
-        findings: &findings,
+        survey,
+        comparison: seen.comparison.as_ref(),
+        findings: &seen.findings,
         decisions: &decided,
         verbose: args.output.verbose,
     };
@@ -164,13 +166,20 @@ fn target(args: &Args) -> Result<Option<Target>> {
     Ok(Some(target))
 }
 
+/// What a report is made from.
+struct Seen {
+    survey: Survey,
+    findings: Vec<Section>,
+    comparison: Option<Comparison>,
+}
+
 /// What is in the traces, and how two sides compare where there are two.
-fn seen(args: &Args, all: &[PathBuf]) -> Result<(Survey, Option<Comparison>)> {
+fn seen(args: &Args, all: &[PathBuf]) -> Result<Seen> {
     let attribute = args.reading.options();
     let progress = Progress::new(args.output.progress, args.output.quiet);
     let survey = |paths: &[PathBuf]| {
         let request = args.reading.request(&args.input, paths, &attribute, true);
-        survey_paths(&request, &|event| progress.observe(event))
+        surveyed(args, &request, &progress)
     };
     let compare = |base: &[PathBuf], candidate: &[PathBuf]| {
         let request = |paths| args.reading.request(&args.input, paths, &attribute, false);
@@ -188,13 +197,17 @@ fn seen(args: &Args, all: &[PathBuf]) -> Result<(Survey, Option<Comparison>)> {
         } else {
             None
         };
-        let survey = match both {
+        let (survey, findings) = match both {
             Some(both) => both,
             None => survey(&args.candidates)?,
         };
-        return Ok((survey, Some(comparison)));
+        return Ok(Seen {
+            survey,
+            findings,
+            comparison: Some(comparison),
+        });
     }
-    let survey = survey(all)?;
+    let (survey, findings) = survey(all)?;
     let comparison = match survey.attribution.runs.as_slice() {
         [base, candidate] => {
             let [base, candidate] = [base, candidate].map(|run| files(&survey.attribution, run));
@@ -206,47 +219,55 @@ fn seen(args: &Args, all: &[PathBuf]) -> Result<(Survey, Option<Comparison>)> {
         }
         _ => None,
     };
-    Ok((survey, comparison))
+    Ok(Seen {
+        survey,
+        findings,
+        comparison,
+    })
 }
 
-/// What other analyses say about the traces, each a section of the report: add more here.
+/// What is in the traces, and what other analyses say about them, each a section of the report: add more here.
 #[cfg(feature = "frames")]
-fn findings(args: &Args, survey: &Survey) -> Result<Vec<Section>> {
-    let files: Vec<PathBuf> = survey
-        .attribution
-        .inputs
-        .iter()
-        .map(|it| PathBuf::from(&it.path))
-        .collect();
-    // What came through a pipe cannot be read again.
-    if args.no_inferences || files.iter().any(|path| path == Path::new("-")) {
-        return Ok(Vec::new());
+fn surveyed(
+    args: &Args,
+    request: &Request<'_>,
+    progress: &Progress,
+) -> Result<(Survey, Vec<Section>)> {
+    if args.no_inferences {
+        let survey = survey_paths(request, &|event| progress.observe(event))?;
+        return Ok((survey, Vec::new()));
     }
-    let paths = if args.candidates.is_empty() {
-        args.input.paths.as_slice()
-    } else {
-        args.candidates.as_slice()
-    };
-    let options = args.reading.options();
-    let request = args.reading.request(&args.input, paths, &options, false);
-    let inferences = infer_paths(&request, &Thresholds::default(), &|_| {})?;
-    let document = inferences_document(&inferences, args.output.verbose);
+    // One reading for both.
+    let thresholds = Thresholds::default();
+    let plan = Plan::new(&tables_of_rules(&thresholds))?;
+    let (survey, taken) = survey_and(
+        request,
+        &|event| progress.observe(event),
+        |dissection, content| plan.take(dissection, content),
+    )?;
+    let tables = plan.tables(survey.attribution.clone(), taken)?;
+    let document = inferences_document(&inferences(tables, &thresholds)?, args.output.verbose);
     let mut blocks = vec![Block::Paragraph(document.lead)];
     for section in document.sections {
         blocks.extend(section.title.map(Block::Paragraph));
         blocks.extend(section.blocks);
     }
-    Ok(vec![Section {
+    let section = Section {
         title: Some("What limits the run".to_owned()),
         blocks,
-    }])
+    };
+    Ok((survey, vec![section]))
 }
 
 /// Inferences need data frames, which this build does not have.
 #[cfg(not(feature = "frames"))]
-#[expect(clippy::unnecessary_wraps, reason = "with data frames, this may fail")]
-fn findings(_: &Args, _: &Survey) -> Result<Vec<Section>> {
-    Ok(Vec::new())
+fn surveyed(
+    _: &Args,
+    request: &Request<'_>,
+    progress: &Progress,
+) -> Result<(Survey, Vec<Section>)> {
+    let survey = survey_paths(request, &|event| progress.observe(event))?;
+    Ok((survey, Vec::new()))
 }
 
 /// The files of a run.

@@ -25,5 +25,9 @@ pub use ratios::{Ratio, Ratios};
 pub use rules::{RuleText, explanations};
 pub use run::{Inferences, RunInferences, SCHEMA_VERSION, infer_paths};
 #[cfg(feature = "batch")]
-pub(crate) use run::{infer_tables, tables_of_rules};
+pub(crate) use run::infer_tables;
+#[cfg(feature = "cli")]
+pub(crate) use run::inferences;
+#[cfg(any(feature = "batch", feature = "cli"))]
+pub(crate) use run::tables_of_rules;
 pub use thresholds::Thresholds;

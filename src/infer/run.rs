@@ -64,6 +64,14 @@ pub fn infer_paths(
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Inferences> {
     let tables = read_tables(request, &tables_of_rules(thresholds), progress)?;
+    inferences(tables, thresholds)
+}
+
+/// Tests every rule on every run of `tables`, which must have those that rules read.
+///
+/// # Errors
+/// As [`infer_tables`].
+pub(crate) fn inferences(tables: Tables, thresholds: &Thresholds) -> Result<Inferences> {
     let runs = infer_tables(&tables, thresholds)?;
     let attribution = tables.attribution;
     Ok(Inferences {

@@ -77,6 +77,8 @@ pub use health::health_frame;
 pub use level::LevelCurve;
 pub use options::{By, Definition, InspectOptions};
 pub use roofline::{Bound, DeviceTable, RooflineEstimate, estimate_roofline};
+#[cfg(all(feature = "frames", feature = "cli"))]
+pub(crate) use survey::survey_and;
 pub use survey::{Survey, SurveyedFile, survey_paths};
 pub use topic::Topic;
 

@@ -12,7 +12,7 @@ use super::options::{By, InspectOptions};
 use super::subject::{AnySubject, Inspected};
 use super::topic::Topic;
 use super::view::View;
-use crate::attribute::{Attribution, ProgressEvent, Request, attribute_and};
+use crate::attribute::{Attribution, Dissection, ProgressEvent, Request, attribute_and};
 use crate::error::Result;
 use crate::units::Ns;
 
@@ -64,6 +64,15 @@ pub fn survey_paths(
     request: &Request<'_>,
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Survey> {
+    survey_and(request, progress, |_, _| Ok(())).map(|(survey, _)| survey)
+}
+
+/// As [`survey_paths`], with what `also` takes from each trace, in the order of [`Attribution::ranks`].
+pub(crate) fn survey_and<T: Send>(
+    request: &Request<'_>,
+    progress: &(dyn Fn(ProgressEvent) + Sync),
+    also: impl Fn(&Dissection<'_>, &[u8]) -> Result<T> + Sync,
+) -> Result<(Survey, Vec<T>)> {
     let plain = InspectOptions {
         top: TOP,
         ..InspectOptions::default()
@@ -94,9 +103,13 @@ pub fn survey_paths(
                 memory: level_curves(&plain, POINTS)?,
             })
         };
-        let (looked, over_time) = rayon::join(looked, over_time);
-        Ok((looked?, over_time?))
+        let ((looked, over_time), taken) = rayon::join(
+            || rayon::join(looked, over_time),
+            || also(dissection, content),
+        );
+        Ok(((looked?, over_time?), taken?))
     })?;
+    let (seen, taken): (Vec<_>, Vec<T>) = seen.into_iter().unzip();
     let (looked, mut files): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
     thin(&mut files);
     let mut by_topic: Vec<Vec<Box<dyn Any + Send>>> = TOPICS.map(|_| Vec::new()).into();
@@ -110,11 +123,12 @@ pub fn survey_paths(
         .zip(by_topic)
         .map(|((topic, subject), seen)| (*topic, subject.tables(Inspected::of(&attribution, seen))))
         .collect();
-    Ok(Survey {
+    let survey = Survey {
         attribution,
         files,
         topics,
-    })
+    };
+    Ok((survey, taken))
 }
 
 /// Puts bins together where all devices have more than a page can hold.

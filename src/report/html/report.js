@@ -63,7 +63,8 @@ function searchable(table, scroll) {
   input.setAttribute('aria-controls', table.id);
   label.append(input);
   const found = document.createElement('output');
-  found.textContent = `${rows.length} rows`;
+  const all = `${rows.length.toLocaleString('en-US')} rows`;
+  found.textContent = all;
   box.append(label, found);
   scroll.before(box);
   input.addEventListener('input', () => {
@@ -74,7 +75,7 @@ function searchable(table, scroll) {
       row.hidden = !fits;
       shown += fits ? 1 : 0;
     });
-    found.textContent = words.length ? `${shown} of ${rows.length} rows` : `${rows.length} rows`;
+    found.textContent = words.length ? `${shown.toLocaleString('en-US')} of ${all}` : all;
   });
 }
 
@@ -168,7 +169,7 @@ class TimelineView {
     this.canvas.setAttribute('aria-label', `${this.chart.caption}. ${this.chart.about} Keys: plus and minus zoom, arrows move, 0 shows all.`);
     this.says = document.createElement('output');
     this.says.className = 'says';
-    this.says.textContent = 'Drag over a part to zoom in, double-click to see all; point at something to hear what it is.';
+    this.says.textContent = 'Drag over a part to zoom in, double-click to see all; point at something to read what it is.';
     moving.append(controls, keys('above:', this.chart.classes, this.colours.classes, used(2)), keys('below:', this.chart.buckets, this.colours.buckets, used(3)), this.canvas, this.says);
     figure.prepend(moving);
     figure.classList.add('live');

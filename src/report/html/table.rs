@@ -7,8 +7,10 @@ use super::super::name::{shortened, visible, width};
 use super::super::number;
 use super::text::escaped;
 
-/// Columns of a name in a cell; all of a longer one shows when pointed at, up to a limit.
-const LONGEST_NAME: usize = 160;
+/// Columns of a name that a row is about, and of one beside; all of a longer one shows when pointed at, up to a
+/// limit.
+const LONGEST_KEY: usize = 160;
+const LONGEST_NAME: usize = 100;
 const LONGEST_TITLE: usize = 1_200;
 /// A name of so many columns stays on one line.
 const LONGEST_WORD: usize = 32;
@@ -61,7 +63,14 @@ fn push_row(out: &mut String, table: &Table, kind: RowKind, cells: &[&Value]) {
         };
         out.push_str(open);
         match (value, column.align) {
-            (Value::Text(name), _) => push_name(out, name),
+            (Value::Text(name), _) => {
+                let longest = if place < table.keys {
+                    LONGEST_KEY
+                } else {
+                    LONGEST_NAME
+                };
+                push_name(out, name, longest);
+            }
             (value, align) => {
                 if align == Align::Right {
                     out.push_str(" class=\"n\"");
@@ -78,9 +87,9 @@ fn push_row(out: &mut String, table: &Table, kind: RowKind, cells: &[&Value]) {
     out.push_str("</tr>\n");
 }
 
-fn push_name(out: &mut String, name: &str) {
+fn push_name(out: &mut String, name: &str, longest: usize) {
     let seen = visible(name);
-    let short = shortened(&seen, LONGEST_NAME);
+    let short = shortened(&seen, longest);
     if short.len() < seen.len() {
         let title = shortened(&seen, LONGEST_TITLE);
         let _ = write!(out, " class=\"t\" title=\"{}\">", escaped(&title));

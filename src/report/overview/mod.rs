@@ -23,6 +23,7 @@ use super::attribution::{
 use super::compare::comparison_document;
 use super::document::{Block, Document, Section, Table};
 use super::inspection;
+use super::number::count;
 use crate::attribute::{Attribution, RunResult};
 use crate::compare::Comparison;
 use crate::inspect::{Frame, Survey, Topic};
@@ -186,7 +187,8 @@ fn cut(mut table: Table) -> Table {
     let more = table.rows.len().saturating_sub(MOST_ROWS);
     if more > 0 {
         table.rows.truncate(MOST_ROWS);
-        table.caption = format!("{} (the first {MOST_ROWS} rows)", table.caption);
+        let most = count(MOST_ROWS as u64);
+        table.caption = format!("{} (the first {most} rows)", table.caption);
     }
     table
 }

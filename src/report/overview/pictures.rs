@@ -274,6 +274,11 @@ impl Stacks {
                     sum.append(stack);
                 }
                 let last = rest.last().map_or("", |(name, _)| name.as_str());
+                // `ProfilerStep#3 to 32`
+                let last = match (first.split_once('#'), last.split_once('#')) {
+                    (Some((name, _)), Some((same, number))) if name == same => number,
+                    _ => last,
+                };
                 sum.bar(format!("{first} to {last}, mean"))
             }
             [] => unreachable!("chunks are not empty"),

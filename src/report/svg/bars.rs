@@ -1,7 +1,7 @@
 //! Bars of stacked parts: a few lie below each other, many stand side by side.
 
 use super::super::chart::{Bar, Bars, Chart, Paint};
-use super::super::colour::{self, FAINT, GRID, INK};
+use super::super::colour::{self, FAINT, INK};
 use super::super::number;
 use super::canvas::{
     AXIS, Anchor, Axis, Canvas, TEXT, fitted, legend_height, picture, rounded, text_width,
@@ -110,13 +110,8 @@ fn stand(canvas: &mut Canvas<'_, '_>, bars: &Bars, most: f64, top: i32, bottom: 
         right: bottom - top,
         unit: bars.unit,
     };
-    let left = 64;
-    for (value, label) in axis.ticks() {
-        let y = bottom - axis.at(value);
-        canvas.line(vec![(left, y), (WIDTH, y)], GRID, 1);
-        canvas.text(&label, (left - 8, y), Anchor::Right, FAINT);
-    }
-    canvas.text(bars.unit, (left - 8, top - TEXT - 2), Anchor::Right, FAINT);
+    let left = 80;
+    canvas.standing_axis(&axis, bottom, (left, WIDTH));
     let room = f64::from(WIDTH - left) / bars.bars.len() as f64;
     let mut labelled = left;
     for (number, bar) in bars.bars.iter().enumerate() {
@@ -138,7 +133,7 @@ fn stand(canvas: &mut Canvas<'_, '_>, bars: &Bars, most: f64, top: i32, bottom: 
             }
         }
         // Names only where they do not run into each other.
-        let name = fitted(&bar.label, 150);
+        let name = fitted(&bar.label, 230);
         let own = text_width(&name) + 14;
         if start >= labelled && start + own <= WIDTH + 14 {
             canvas.line(vec![(start, bottom), (start, bottom + 5)], FAINT, 1);

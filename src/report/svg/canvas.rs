@@ -202,16 +202,19 @@ impl Canvas<'_, '_> {
 
     /// Vertical lines with numbers at round places of an axis, from the left end to the right end.
     pub(super) fn axis(&mut self, axis: &Axis, (top, bottom): (i32, i32)) {
-        let ticks = axis.ticks();
-        let last = ticks.len().saturating_sub(1);
-        for (place, (value, mut label)) in ticks.into_iter().enumerate() {
+        for (value, label) in axis.labels() {
             let x = axis.at(value);
             self.line(vec![(x, top), (x, bottom)], GRID, 1);
-            // The unit stands once, with the last number.
-            if place == last {
-                label = format!("{label} {}", axis.unit);
-            }
             self.text(&label, (x, bottom + TEXT), Anchor::Middle, FAINT);
+        }
+    }
+
+    /// Horizontal lines with numbers at round places of an axis that stands on `bottom`.
+    pub(super) fn standing_axis(&mut self, axis: &Axis, bottom: i32, (left, right): (i32, i32)) {
+        for (value, label) in axis.labels() {
+            let y = bottom - axis.at(value);
+            self.line(vec![(left, y), (right, y)], GRID, 1);
+            self.text(&label, (left - 8, y), Anchor::Right, FAINT);
         }
     }
 
@@ -269,10 +272,18 @@ impl Axis {
         self.left + rounded(part * f64::from(self.right - self.left))
     }
 
-    /// Round numbers along the axis, with their text.
-    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+    /// Round numbers along the axis, with their text; the unit stands once, with the last one.
+    fn labels(&self) -> Vec<(f64, String)> {
+        let mut labels = self.ticks();
+        if let Some((_, label)) = labels.last_mut() {
+            *label = format!("{label} {}", self.unit);
+        }
+        labels
+    }
+
+    fn ticks(&self) -> Vec<(f64, String)> {
         let room = f64::from((self.right - self.left).max(1));
-        let most = (room / f64::from(APART)).max(2.0);
+        let most = (room / f64::from(APART)).max(4.0);
         let step = round_step((self.to - self.from) / most);
         if !(step.is_finite() && step > 0.0) {
             return vec![(self.from, plain(self.from, 0))];

@@ -1,19 +1,19 @@
 //! Levels over time.
 
 use super::super::chart::{Chart, LevelLine, Levels};
-use super::super::colour::{self, FAINT, GRID, INK};
+use super::super::colour::{self, INK};
 use super::super::document::Value;
 use super::super::number;
 use super::WIDTH;
-use super::canvas::{AXIS, Anchor, Axis, Canvas, TEXT, fitted, picture, text_width};
+use super::canvas::{AXIS, Anchor, Axis, Canvas, fitted, picture, text_width};
 
-const LEFT: i32 = 70;
+const LEFT: i32 = 100;
 const TOP: i32 = 34;
 const TALL: i32 = 220;
 const MIB: f64 = (1_u32 << 20) as f64;
 
 pub(super) fn draw(chart: &Chart, levels: &Levels) -> String {
-    let top = TOP + 24;
+    let top = TOP + 28;
     let height = top + TALL + AXIS;
     let most = levels.lines.iter().map(|line| line.peak).max().unwrap_or(0);
     picture(WIDTH, height, &chart.caption, &chart.about, |canvas| {
@@ -34,12 +34,7 @@ pub(super) fn draw(chart: &Chart, levels: &Levels) -> String {
             unit: "MiB",
         };
         let bottom = top + TALL;
-        for (value, label) in bytes.ticks() {
-            let y = bottom - bytes.at(value);
-            canvas.line(vec![(LEFT, y), (WIDTH, y)], GRID, 1);
-            canvas.text(&label, (LEFT - 8, y), Anchor::Right, FAINT);
-        }
-        canvas.text(bytes.unit, (LEFT - 8, top - TEXT), Anchor::Right, FAINT);
+        canvas.standing_axis(&bytes, bottom, (LEFT, WIDTH));
         let time = Axis {
             from: 0.0,
             to: levels.end.as_ms(),
