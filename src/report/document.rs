@@ -99,6 +99,8 @@ pub struct Column {
     pub align: Align,
     /// True when a table that is too wide may be broken before this column.
     pub group: bool,
+    /// True when its texts are sentences, of which nothing may be left out.
+    pub sentences: bool,
 }
 
 /// How the values of a column are aligned.
@@ -118,6 +120,15 @@ impl Column {
             unit: None,
             align: Align::Left,
             group: false,
+            sentences: false,
+        }
+    }
+
+    /// A column of sentences.
+    pub fn sentences(name: impl Into<String>) -> Self {
+        Self {
+            sentences: true,
+            ..Self::text(name)
         }
     }
 
@@ -128,6 +139,7 @@ impl Column {
             unit: None,
             align: Align::Right,
             group: false,
+            sentences: false,
         }
     }
 

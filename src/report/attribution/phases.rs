@@ -165,10 +165,12 @@ fn host(run: &RunResult) -> Table {
         .sum();
     let wall = |phase: &Phase| run.host_phases.get(phase).and_then(|time| time.wall_ns);
     let row = |name: &str, time: Ns, wall: Option<Ns>| {
+        // Without operators there is no such time.
+        let time = (total > Ns::ZERO).then_some(time);
         vec![
             Value::text(name),
-            Value::Ns(time),
-            Value::share(time, total),
+            Value::ns_or_missing(time),
+            time.map_or(Value::Missing, |time| Value::share(time, total)),
             Value::ns_or_missing(wall),
         ]
     };

@@ -100,6 +100,10 @@ function ms(ns) {
   return `${ns < 0 ? '-' : ''}${whole}.${String(micros % 1000).padStart(3, '0')}`;
 }
 
+function grouped(number, digits) {
+  return number.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
 const STRIP = 22;
 const GAP = 16;
 const AXIS = 22;
@@ -371,7 +375,7 @@ class TimelineView {
       pen.fillStyle = theme('--line');
       pen.fillRect(x, 0, 1, this.height - AXIS + 4);
       pen.fillStyle = theme('--faint');
-      if (x > this.names + 20 && x < this.width - 40) pen.fillText((at / 1e6).toFixed(Math.min(digits, 6)), x, y);
+      if (x > this.names + 20 && x < this.width - 40) pen.fillText(grouped(at / 1e6, Math.min(digits, 6)), x, y);
     }
     pen.textAlign = 'right';
     pen.fillText('ms', this.width, y);

@@ -64,10 +64,10 @@ fn push_row(out: &mut String, table: &Table, kind: RowKind, cells: &[&Value]) {
         out.push_str(open);
         match (value, column.align) {
             (Value::Text(name), _) => {
-                let longest = if place < table.keys {
-                    LONGEST_KEY
-                } else {
-                    LONGEST_NAME
+                let longest = match (column.sentences, place < table.keys) {
+                    (true, _) => usize::MAX,
+                    (false, true) => LONGEST_KEY,
+                    (false, false) => LONGEST_NAME,
                 };
                 push_name(out, name, longest);
             }

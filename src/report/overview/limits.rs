@@ -109,7 +109,7 @@ pub(super) fn table(survey: &Survey) -> Option<Table> {
         Column::ms("time"),
         Column::percent("share"),
         Column::text("of"),
-        Column::text("what to do"),
+        Column::sentences("what to do"),
     ]);
     let mut rows = Vec::new();
     for run in &attribution.runs {
