@@ -26,6 +26,8 @@ pub use convert::data_frame;
 pub use export::{write_arrow, write_parquet};
 pub use query::{query, query_frames, tables_in, unanswerable};
 pub use schema::{ColumnSchema, Dtype, TABLES, TableSchema};
-#[cfg(feature = "batch")]
-pub(crate) use tables::{Plan, Taken, failed};
+#[cfg(any(feature = "batch", feature = "cli"))]
+pub(crate) use tables::Plan;
 pub use tables::{Tables, read_tables};
+#[cfg(feature = "batch")]
+pub(crate) use tables::{Taken, failed};

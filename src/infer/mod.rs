@@ -23,11 +23,11 @@ pub use inference::{
 };
 pub use ratios::{Ratio, Ratios};
 pub use rules::{RuleText, explanations};
-pub use run::{Inferences, RunInferences, SCHEMA_VERSION, infer_paths};
 #[cfg(feature = "batch")]
 pub(crate) use run::infer_tables;
 #[cfg(feature = "cli")]
 pub(crate) use run::inferences;
 #[cfg(any(feature = "batch", feature = "cli"))]
 pub(crate) use run::tables_of_rules;
+pub use run::{Inferences, RunInferences, SCHEMA_VERSION, infer_paths};
 pub use thresholds::Thresholds;
