@@ -37,6 +37,7 @@ fn document(path: &Path, base: Option<&Path>) -> Option<Document> {
         survey: &survey,
         comparison: comparison.as_ref(),
         findings: &[],
+        decisions: &[],
         verbose: false,
     }))
 }

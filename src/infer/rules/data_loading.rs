@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// The ranges of PyTorch's loaders on the thread that trains.
 const LOADER: &str = "FROM events WHERE ph = 'X' AND cat IN ('user_annotation', 'cpu_op', 'Operator') \
-                      AND (name LIKE 'enumerate(DataLoader)%' OR name LIKE 'enumerate(DataPipe)%')";
+                      AND (STARTS_WITH(name, 'enumerate(DataLoader)') OR STARTS_WITH(name, 'enumerate(DataPipe)'))";
 
 fn judge(case: &mut Case<'_>) -> Result<Judgement> {
     let loads = case.count("batches loaded", &format!("SELECT COUNT(*) {LOADER}"))?;

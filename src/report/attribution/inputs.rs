@@ -37,7 +37,7 @@ pub(in super::super) fn notes(attribution: &Attribution, verbose: bool) -> Vec<N
     }
     let mut names: Vec<&str> = Vec::new();
     for name in inputs.iter().flat_map(|input| &input.device_names) {
-        if !names.contains(&name.as_str()) {
+        if !name.is_empty() && !names.contains(&name.as_str()) {
             names.push(name);
         }
     }

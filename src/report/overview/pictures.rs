@@ -143,11 +143,7 @@ pub fn phase_bars(attribution: &Attribution, run: &RunResult) -> Option<Chart> {
         (true, "step") => ", mean of ranks",
         _ => "",
     };
-    let total = run.host_phases.values().any(|time| time.self_ns > Ns::ZERO);
-    if bars.iter().all(|bar| bar.parts.is_empty()) || (!on_device && !total && bars.is_empty()) {
-        return None;
-    }
-    Some(Chart {
+    (!bars.iter().all(|bar| bar.parts.is_empty())).then(|| Chart {
         name: named(attribution, run, "phases"),
         caption: run_title(
             attribution,

@@ -1,7 +1,7 @@
 //! Recomputed work, with its evidence.
 
 use super::super::attribution::{label, recompute};
-use super::super::document::{Block, Column, Note, Row, Section, Table, Value};
+use super::super::document::{Block, Column, Row, Section, Table, Value};
 use super::pictures;
 use crate::attribute::{Attribution, EvidenceShare};
 use crate::units::Ns;
@@ -10,16 +10,15 @@ use crate::units::Ns;
 pub(super) fn section(attribution: &Attribution) -> Section {
     let mut blocks = Vec::new();
     for run in &attribution.runs {
-        if attribution.runs.len() > 1 {
-            blocks.extend(pictures::recompute(attribution, run).map(Block::Chart));
-            let name = label::run(&attribution.runs, run);
-            let notes = recompute::notes(run).into_iter();
-            let named = notes.map(|note| Note::new(note.label, format!("{name}: {}", note.text)));
-            blocks.push(Block::Notes(named.collect()));
-            continue;
-        }
         blocks.extend(pictures::recompute(attribution, run).map(Block::Chart));
-        blocks.push(Block::Notes(recompute::notes(run)));
+        let mut notes = recompute::notes(run);
+        if attribution.runs.len() > 1 {
+            let name = label::run(&attribution.runs, run);
+            for note in &mut notes {
+                note.text = format!("{name}: {}", note.text);
+            }
+        }
+        blocks.push(Block::Notes(notes));
     }
     blocks.extend(evidence(attribution).map(Block::Table));
     Section {
