@@ -54,6 +54,16 @@ pub struct CounterSums {
     pub memory_clock_mhz: Option<CounterRange>,
     /// Share of the time with a kernel running as NVML counts it, in percent.
     pub utilization_percent: Option<CounterRange>,
+    /// Share of the multiprocessors with work, in percent; from here to PCIe on devices since Hopper.
+    pub sm_utilization_percent: Option<CounterRange>,
+    /// Share of the time in which tensor cores worked, in percent.
+    pub tensor_utilization_percent: Option<CounterRange>,
+    /// Share of the memory's bandwidth that was used, in percent.
+    pub memory_bandwidth_percent: Option<CounterRange>,
+    /// Sent over PCIe, in MiB a second.
+    pub pcie_sent_mib_s: Option<CounterRange>,
+    /// Received over PCIe, in MiB a second.
+    pub pcie_received_mib_s: Option<CounterRange>,
     /// Most memory in use, in bytes.
     pub memory_used_max_bytes: Option<i64>,
     /// Highest temperature in degrees Celsius.
@@ -199,6 +209,11 @@ fn summarize(
         CounterKind::Utilization,
         CounterKind::MemoryUsed,
         CounterKind::Temperature,
+        CounterKind::SmUtilization,
+        CounterKind::TensorUtilization,
+        CounterKind::MemoryBandwidth,
+        CounterKind::PcieSent,
+        CounterKind::PcieReceived,
     ];
     for kind in means {
         let mut held = vec![Held::default(); PARTS + 1];
@@ -212,6 +227,11 @@ fn summarize(
                 CounterKind::SmClock => sums.sm_clock_mhz = range,
                 CounterKind::MemoryClock => sums.memory_clock_mhz = range,
                 CounterKind::Utilization => sums.utilization_percent = range,
+                CounterKind::SmUtilization => sums.sm_utilization_percent = range,
+                CounterKind::TensorUtilization => sums.tensor_utilization_percent = range,
+                CounterKind::MemoryBandwidth => sums.memory_bandwidth_percent = range,
+                CounterKind::PcieSent => sums.pcie_sent_mib_s = range,
+                CounterKind::PcieReceived => sums.pcie_received_mib_s = range,
                 CounterKind::MemoryUsed => {
                     sums.memory_used_max_bytes = range.map(|range| range.max);
                 }

@@ -24,6 +24,8 @@ Examples:
       Ten seconds, after a minute of warm-up.
   tracekit collect -o run --range profiled -- python train.py
       Only while a range is open: torch.cuda.nvtx.range_push(\"profiled\").
+  tracekit collect -o run --max-spool 200MB --ring -- python train.py
+      The newest records of each process that fit: what led to the end of a long run.
   tracekit collect --check
       What there is on this machine to collect with.
   tracekit collect --nvml-only --interval 100ms --duration 30s -o power
@@ -91,8 +93,12 @@ pub(super) struct Args {
     range: Option<String>,
 
     /// Stop recording a process when its spool has so many bytes, as in 500MB or 2GiB
-    #[arg(long, value_name = "BYTES", value_parser = size, help_heading = "Recording")]
+    #[arg(long, value_name = "BYTES", value_parser = spool_size, help_heading = "Recording")]
     max_spool: Option<u64>,
+
+    /// At --max-spool, go on and keep the newest records instead of the first
+    #[arg(long, requires = "max_spool", help_heading = "Recording")]
+    ring: bool,
 
     /// Bytes of a CUPTI buffer
     #[arg(long, value_name = "BYTES", value_parser = size, default_value = "4MiB")]
@@ -204,6 +210,14 @@ fn size(text: &str) -> std::result::Result<u64, String> {
     format!("{bytes:.0}").parse().map_err(|_| wrong())
 }
 
+fn spool_size(text: &str) -> std::result::Result<u64, String> {
+    let bytes = size(text)?;
+    if bytes < 256 << 10 {
+        return Err("a spool needs 256KiB at least".to_owned());
+    }
+    Ok(bytes)
+}
+
 fn variable(text: &str) -> std::result::Result<(String, OsString), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.into())),
@@ -257,6 +271,7 @@ impl Args {
         options.duration = self.duration;
         options.range.clone_from(&self.range);
         options.max_spool = self.max_spool;
+        options.ring = self.ring;
         options.keep_spool = self.keep_spool;
         options.library.clone_from(&self.library);
         options

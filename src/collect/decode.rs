@@ -10,7 +10,7 @@ use tracekit_spool::{
 
 use super::demangle::demangle;
 use super::range::Ranges;
-use super::recording::{Cupti, End, Process, Recording, TextId};
+use super::recording::{Cupti, End, Lost, Process, Recording, TextId};
 
 /// Clocks that are less apart are the same clock, read one after the other.
 const SAME_CLOCK: i64 = 1_000_000;
@@ -22,15 +22,30 @@ const MOST_NOTES: usize = 32;
 const DRIVER: u32 = 1;
 const RUNTIME: u32 = 2;
 
-/// Reads a spool; `None` when it is none.
-pub(super) fn decode(bytes: &[u8]) -> Option<Recording> {
-    let mut frames = Frames::new(bytes)?;
+/// Reads a spool, which a ring has in several files, one behind the other; `None` when it is none.
+pub(super) fn decode(files: &[&[u8]]) -> Option<Recording> {
     let mut decoder = Decoder::default();
-    for frame in frames.by_ref() {
-        decoder.frame(&frame);
+    let mut read = 0_u64;
+    for bytes in files {
+        let Some(mut frames) = Frames::new(bytes) else {
+            decoder.recording.unreadable += bytes.len() as u64;
+            continue;
+        };
+        decoder.is_first = read == 0;
+        for frame in frames.by_ref() {
+            decoder.frame(&frame);
+        }
+        decoder.recording.unreadable += frames.damaged() + frames.torn();
+        read += 1;
     }
-    decoder.recording.unreadable = frames.damaged() + frames.torn();
-    Some(decoder.finish())
+    (read > 0).then(|| decoder.finish())
+}
+
+/// How many files of a ring were removed before this one was written.
+pub(super) fn files_removed(bytes: &[u8]) -> u64 {
+    let mut frames = Frames::new(bytes).into_iter().flatten();
+    let found = frames.find(|frame| frame.tag == Some(Tag::Lost));
+    found.map_or(0, |frame| lost(frame.data).files)
 }
 
 #[derive(Default)]
@@ -46,6 +61,8 @@ struct Decoder {
     behind: Vec<i64>,
     steady: Vec<i64>,
     last_clock: u64,
+    /// There is no file before this one.
+    is_first: bool,
 }
 
 impl Decoder {
@@ -77,16 +94,20 @@ impl Decoder {
             }
             Some(Tag::Buffer) => self.buffer(data),
             Some(Tag::Nvtx) => self.nvtx(data),
+            // Else the files before have told.
+            Some(Tag::Open) if self.is_first => self.nvtx(data),
+            Some(Tag::Lost) => self.recording.lost = Some(lost(data)),
             Some(Tag::Clock) => self.clock(data),
             Some(Tag::Note) => {
-                if self.recording.notes.len() < MOST_NOTES {
-                    let line = String::from_utf8_lossy(data).into_owned();
-                    self.recording.notes.push(line);
+                let line = String::from_utf8_lossy(data).into_owned();
+                let notes = &mut self.recording.notes;
+                if notes.len() < MOST_NOTES && !notes.contains(&line) {
+                    notes.push(line);
                 }
             }
             Some(Tag::End) => self.recording.end = Some(end(data)),
             // When recording started and stopped shows in what is there.
-            Some(Tag::Capture) | None => {}
+            Some(Tag::Capture | Tag::Open) | None => {}
         }
     }
 
@@ -216,6 +237,7 @@ impl Decoder {
             ));
         }
         let unmatched = self.ranges.without_start();
+        recording.events_lost = self.ranges.lost;
         recording.ranges = self.ranges.finish(self.last_clock);
         if unmatched > 0 {
             recording
@@ -231,6 +253,16 @@ impl Decoder {
 /// What is missing from a recording, in lines.
 fn note_losses(recording: &mut Recording) {
     let mut lines = Vec::new();
+    if let Some(gone) = recording.lost {
+        let since = gone.until.saturating_sub(recording.process.start);
+        lines.push(format!(
+            "only the newest records were kept (--ring): {} activity records ({} of the device) and {} ranges of the first {} ms were removed to make room",
+            gone.records,
+            gone.device_records,
+            gone.ranges,
+            since / 1_000_000
+        ));
+    }
     let mut lost = |count: u64, line: &str| {
         if count > 0 {
             lines.push(format!("{count} {line}"));
@@ -245,8 +277,22 @@ fn note_losses(recording: &mut Recording) {
             end.buffers_outstanding,
             "buffers never came back from CUPTI: another tool, such as torch.profiler, replaced the buffer callbacks, and has their records",
         );
-        lost(end.buffers_unkept, "buffers came when the spool was full");
+        lost(
+            end.records_unkept,
+            &format!(
+                "activity records ({} of the device) came when no more could be written, and are missing",
+                end.device_records_unkept
+            ),
+        );
+        lost(
+            end.ranges_unkept,
+            "ranges came when no more could be written, and are missing",
+        );
     }
+    lost(
+        recording.events_lost,
+        "NVTX events are missing: they came faster than they could be written",
+    );
     lost(
         recording.without_times,
         "device records have no times and are left out",
@@ -373,11 +419,30 @@ fn end(data: &[u8]) -> End {
         match name {
             "records_dropped" => end.records_dropped = value,
             "buffers_outstanding" => end.buffers_outstanding = value,
-            "buffers_unkept" => end.buffers_unkept = value,
+            "records_unkept" => end.records_unkept = value,
+            "device_records_unkept" => end.device_records_unkept = value,
+            "ranges_unkept" => end.ranges_unkept = value,
             _ => {}
         }
     }
     end
+}
+
+fn lost(data: &[u8]) -> Lost {
+    let mut lost = Lost::default();
+    for (name, value) in fields(data) {
+        let value = number(value).unwrap_or(0);
+        match name {
+            "files" => lost.files = value,
+            "bytes" => lost.bytes = value,
+            "records" => lost.records = value,
+            "device_records" => lost.device_records = value,
+            "ranges" => lost.ranges = value,
+            "until_realtime_ns" => lost.until = value,
+            _ => {}
+        }
+    }
+    lost
 }
 
 /// `cudaLaunchKernel_v7000` is `cudaLaunchKernel`.
@@ -411,8 +476,9 @@ mod tests {
 
     #[test]
     fn what_is_no_spool_is_none() {
-        assert!(decode(b"{}").is_none());
-        let empty = decode(b"TKSPOOL2").unwrap();
+        assert!(decode(&[b"{}"]).is_none());
+        assert!(decode(&[]).is_none());
+        let empty = decode(&[b"TKSPOOL2"]).unwrap();
         assert_eq!(empty.process.pid, 0);
         assert_eq!(empty.notes.len(), 1);
     }

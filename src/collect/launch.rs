@@ -3,8 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -49,33 +50,63 @@ impl Ended {
     }
 }
 
+/// Where signals go.
+enum Goal {
+    /// To the command once it runs; these came before.
+    Later(Vec<Signal>),
+    Command(Pid),
+    /// The command ended then: there is nobody to send them to.
+    Nobody(Instant),
+}
+
+/// So long after the command has ended, an interrupt is no longer the one that ended it.
+const ANOTHER: Duration = Duration::from_secs(1);
+
 /// Passes on the signals that processes send to this one, and lets none end it. What a terminal sends
-/// goes to the command anyway.
+/// goes to the command anyway; once that has ended, it is for this process.
 pub(super) struct Signals {
     handle: Handle,
-    to: Arc<Mutex<Option<Pid>>>,
+    goal: Arc<Mutex<Goal>>,
+}
+
+/// Those of `signals` that this process was not started to ignore, as it is by `nohup`: what it ignores, the
+/// command is to ignore, too.
+pub(super) fn not_ignored(signals: &[i32]) -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let set = lines.find_map(|line| line.strip_prefix("SigIgn:"));
+    let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    let is_ignored = |signal: i32| set.unwrap_or(0) >> (signal - 1) & 1 == 1;
+    let signals = signals.iter().copied();
+    signals.filter(|signal| !is_ignored(*signal)).collect()
 }
 
 impl Signals {
     /// Starts to wait for signals.
     pub(super) fn watch() -> io::Result<Self> {
-        let mut signals = SignalsInfo::<WithOrigin>::new(SIGNALS)?;
+        let mut signals = SignalsInfo::<WithOrigin>::new(not_ignored(&SIGNALS))?;
         let handle = signals.handle();
-        let to = Arc::new(Mutex::new(None));
-        let child = Arc::clone(&to);
+        let goal = Arc::new(Mutex::new(Goal::Later(Vec::new())));
+        let to = Arc::clone(&goal);
         std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || {
                 for origin in signals.forever() {
-                    pass_on(&origin, &child);
+                    pass_on(&origin, &to);
                 }
             })?;
-        Ok(Self { handle, to })
+        Ok(Self { handle, goal })
     }
 
-    fn set(&self, child: Option<&Child>) {
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        *to = child.map(Pid::from_child);
+    fn set(&self, new: Goal) {
+        let mut goal = self.goal.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *goal, new);
+        if let (Goal::Later(signals), Goal::Command(command)) = (before, &*goal) {
+            for signal in signals {
+                // As below.
+                let _ = kill_process(*command, signal);
+            }
+        }
     }
 }
 
@@ -85,15 +116,24 @@ impl Drop for Signals {
     }
 }
 
-fn pass_on(origin: &Origin, child: &Mutex<Option<Pid>>) {
-    if !matches!(origin.cause, Cause::Sent(_)) {
+fn pass_on(origin: &Origin, goal: &Mutex<Goal>) {
+    let is_sent = matches!(origin.cause, Cause::Sent(_));
+    let Some(signal) = Signal::from_named_raw(origin.signal) else {
         return;
-    }
+    };
     // The lock is held until the signal is sent: the command is not waited for in between.
-    let child = child.lock().unwrap_or_else(PoisonError::into_inner);
-    if let (Some(child), Some(signal)) = (*child, Signal::from_named_raw(origin.signal)) {
-        // A command that has just ended needs no signal.
-        let _ = kill_process(child, signal);
+    let mut goal = goal.lock().unwrap_or_else(PoisonError::into_inner);
+    match &mut *goal {
+        Goal::Later(signals) if is_sent => signals.push(signal),
+        Goal::Command(command) if is_sent => {
+            // A command that has just ended needs no signal.
+            let _ = kill_process(*command, signal);
+        }
+        // Whoever sits at the terminal does not want to wait for the traces. The spools stay.
+        Goal::Nobody(since) if !is_sent && since.elapsed() > ANOTHER => {
+            let _ = signal_hook::low_level::emulate_default_handler(origin.signal);
+        }
+        Goal::Later(_) | Goal::Command(_) | Goal::Nobody(_) => {}
     }
 }
 
@@ -125,7 +165,7 @@ pub(super) fn run(
         )
     })?;
     if let Some(signals) = signals {
-        signals.set(Some(&child));
+        signals.set(Goal::Command(Pid::from_child(&child)));
     }
     // It is waited for without being reaped, so that no signal goes to another process of its id.
     let pid = Pid::from_child(&child);
@@ -134,7 +174,7 @@ pub(super) fn run(
         rustix::process::waitid(rustix::process::WaitId::Pid(pid), options)
     {}
     if let Some(signals) = signals {
-        signals.set(None);
+        signals.set(Goal::Nobody(Instant::now()));
     }
     let status = child.wait();
     status
@@ -164,5 +204,17 @@ mod tests {
         );
         let (folder, _) = ended(&["/"]).unwrap_err();
         assert_eq!(folder.code(), 126);
+    }
+
+    #[test]
+    fn a_signal_that_comes_before_the_command_is_not_lost() {
+        let signals = Signals::watch().unwrap();
+        let own = rustix::process::getpid();
+        kill_process(own, Signal::USR1).unwrap();
+        let command = ["sleep", "60"].map(OsString::from);
+        assert_eq!(
+            run(&command, &[], &[], Some(&signals)),
+            Ok(Ended::Signal(10))
+        );
     }
 }

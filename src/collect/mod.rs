@@ -10,9 +10,11 @@
 //! not recorded.
 
 mod check;
+mod convert;
 mod decode;
 mod demangle;
 mod device;
+mod gpm;
 mod launch;
 mod library;
 mod name;
@@ -21,13 +23,16 @@ mod options;
 mod range;
 mod recording;
 mod run;
+mod sample_file;
+mod spool_files;
 mod write;
 
 pub use check::{Finding, check};
+pub use convert::convert_folder;
 pub use launch::Ended;
 pub use nvml::free_memory;
 pub use options::{ActivityKind, CollectOptions, DEFAULT_INTERVAL};
-pub use run::{Collected, TraceFile, collect, convert_folder, sample_only};
+pub use run::{Collected, TraceFile, collect, sample_only};
 
 #[doc(hidden)]
-pub use run::convert_bytes;
+pub use convert::convert_bytes;

@@ -30,26 +30,31 @@ pub(super) fn host() -> String {
     }
 }
 
-/// A trace of `process` that is not in `folder` yet.
-pub(super) fn trace_path(folder: &Path, host: &str, process: &Process) -> PathBuf {
+/// Where the trace of `process` goes in `folder`.
+pub(super) fn trace_path(
+    folder: &Path,
+    host: &str,
+    process: &Process,
+    is_same: impl Fn(&Path) -> bool,
+) -> PathBuf {
     let rank = process
         .rank
         .map_or_else(String::new, |rank| format!("_rank{rank}"));
-    free(folder, &format!("{host}_{}{rank}", process.pid))
+    free(folder, &format!("{host}_{}{rank}", process.pid), is_same)
 }
 
-/// A trace called `stem` that is not in `folder` yet: a process id may be used again, and `exec` keeps
-/// it.
-pub(super) fn free(folder: &Path, stem: &str) -> PathBuf {
+/// A trace called `stem` that is not in `folder` yet, or `is_same` as the one to write: a process id may be
+/// used again, and `exec` keeps it.
+pub(super) fn free(folder: &Path, stem: &str, is_same: impl Fn(&Path) -> bool) -> PathBuf {
     let path = |stem: &str| folder.join(format!("{stem}.pt.trace.json.gz"));
     let first = path(stem);
-    if !first.exists() {
+    if !first.exists() || is_same(&first) {
         return first;
     }
     let mut number = 2_u32;
     loop {
         let next = path(&format!("{stem}-{number}"));
-        if !next.exists() {
+        if !next.exists() || is_same(&next) {
             return next;
         }
         number += 1;
@@ -68,12 +73,14 @@ mod tests {
             rank: Some(3),
             ..Process::default()
         };
-        let path = trace_path(folder.path(), "node1", &process);
+        let path = trace_path(folder.path(), "node1", &process, |_| false);
         let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
         assert_eq!(name(&path), "node1_7_rank3.pt.trace.json.gz");
         std::fs::write(&path, "").unwrap();
-        let path = trace_path(folder.path(), "node1", &process);
-        assert_eq!(name(&path), "node1_7_rank3-2.pt.trace.json.gz");
+        let next = trace_path(folder.path(), "node1", &process, |_| false);
+        assert_eq!(name(&next), "node1_7_rank3-2.pt.trace.json.gz");
+        let same = trace_path(folder.path(), "node1", &process, |it| it == path);
+        assert_eq!(same, path);
         assert!(
             host()
                 .chars()

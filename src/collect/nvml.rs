@@ -9,6 +9,7 @@ use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
 
+use super::gpm::Gpm;
 use super::name::now;
 use crate::model::CounterKind;
 
@@ -71,7 +72,7 @@ pub(super) fn open() -> Result<Nvml, String> {
 }
 
 /// An error with what is behind it, in one line.
-fn explain(error: &NvmlError) -> String {
+pub(super) fn explain(error: &NvmlError) -> String {
     if let NvmlError::LibloadingError(error) = error {
         let source = std::error::Error::source(error).map(ToString::to_string);
         return source.unwrap_or_else(|| error.to_string());
@@ -163,14 +164,17 @@ fn sample(interval: Duration, from: Option<u64>, until: Option<u64>, stop: &Stop
     samples.devices = known;
     // What a device does not have is asked once.
     let mut absent: Vec<(u32, CounterKind)> = Vec::new();
+    let mut gpm = Gpm::default();
     let mut next = Instant::now();
     loop {
         let time = now();
         let last = *stop.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if from.is_none_or(|from| from <= time) && until.is_none_or(|until| time < until) {
-            round(&nvml, &mut samples, &mut absent);
+            round(&nvml, &mut samples, &mut absent, &mut gpm);
         }
         if last {
+            // Those of GPM are about the time before they were taken.
+            samples.values.sort_by_key(|sample| sample.time);
             return samples;
         }
         // A round that took longer than the interval is not made up for.
@@ -185,7 +189,12 @@ fn sample(interval: Duration, from: Option<u64>, until: Option<u64>, stop: &Stop
 }
 
 /// Asks for every value of every device.
-fn round(nvml: &Nvml, samples: &mut Samples, absent: &mut Vec<(u32, CounterKind)>) {
+fn round<'a>(
+    nvml: &'a Nvml,
+    samples: &mut Samples,
+    absent: &mut Vec<(u32, CounterKind)>,
+    gpm: &mut Gpm<'a>,
+) {
     let Samples {
         devices,
         values,
@@ -221,10 +230,16 @@ fn round(nvml: &Nvml, samples: &mut Samples, absent: &mut Vec<(u32, CounterKind)
                 CounterKind::ThrottleReasons => device
                     .current_throttle_reasons()
                     .map(|reasons| reasons.bits()),
+                CounterKind::SmUtilization
+                | CounterKind::TensorUtilization
+                | CounterKind::MemoryBandwidth
+                | CounterKind::PcieSent
+                | CounterKind::PcieReceived => continue,
             };
             match value {
                 Ok(value) => values.push(Sample {
-                    time: before + (now() - before.min(now())) / 2,
+                    // Halfway; the clock may be set at any time.
+                    time: before + now().saturating_sub(before) / 2,
                     device: known.index,
                     kind,
                     value,
@@ -240,5 +255,6 @@ fn round(nvml: &Nvml, samples: &mut Samples, absent: &mut Vec<(u32, CounterKind)
                 }
             }
         }
+        gpm.look(known.index, &device, values, notes);
     }
 }

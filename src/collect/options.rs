@@ -77,8 +77,10 @@ pub struct CollectOptions {
     pub duration: Option<Duration>,
     /// Record only while an NVTX range of this name is open.
     pub range: Option<String>,
-    /// Stop recording a process when its spool has this many bytes.
+    /// How many bytes the spool of a process may have; 256 KiB at least.
     pub max_spool: Option<u64>,
+    /// Keep the newest records that fit; without it, recording stops when the spool is full.
+    pub ring: bool,
     /// Keep the spools.
     pub keep_spool: bool,
     /// The library to have loaded; looked for where `None`.
@@ -100,6 +102,7 @@ impl CollectOptions {
             duration: None,
             range: None,
             max_spool: None,
+            ring: false,
             keep_spool: false,
             library: None,
         }

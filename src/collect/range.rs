@@ -39,6 +39,8 @@ pub(super) struct Ranges {
     last: u64,
     /// Ends of ranges whose start was not recorded.
     pub(super) unmatched: u64,
+    /// Events that are missing.
+    pub(super) lost: u64,
 }
 
 impl Ranges {
@@ -79,6 +81,18 @@ impl Ranges {
             NvtxOp::Mark => {
                 let range = Self::begin(thread, event, intern);
                 self.close(range, event.time);
+            }
+            // Which ranges end in the gap is not known: all that are open are cut off here.
+            NvtxOp::Gap => {
+                self.lost += event.id;
+                let of_thread = self.open.range_mut((thread, 0)..=(thread, u32::MAX));
+                for range in of_thread.flat_map(|(_, ranges)| ranges.drain(..)) {
+                    self.done.push(Range {
+                        end: event.time.max(range.start),
+                        finished: false,
+                        ..range
+                    });
+                }
             }
             NvtxOp::NameThread => {}
         }
@@ -183,6 +197,33 @@ mod tests {
             (name.to_owned(), start, end, thread, finished)
         });
         assert_eq!(ranges, want);
+        assert_eq!(unmatched, 1);
+    }
+
+    #[test]
+    fn a_gap_cuts_off_what_is_open_on_its_thread() {
+        use NvtxOp::{Gap, Pop, Push};
+        let (ranges, unmatched) = ranges(&[
+            (1, event(Push, 0, 10, 0, "a")),
+            (2, event(Push, 0, 11, 0, "other thread")),
+            (1, event(Push, 3, 12, 0, "other domain")),
+            (1, event(Gap, 0, 20, 5, "")),
+            (1, event(Push, 0, 21, 0, "b")),
+            (1, event(Pop, 0, 22, 0, "")),
+            (1, event(Pop, 0, 23, 0, "")),
+            (2, event(Pop, 0, 24, 0, "")),
+        ]);
+        let want = [
+            ("a", 10, 20, 1, false),
+            ("other domain", 12, 20, 1, false),
+            ("b", 21, 22, 1, true),
+            ("other thread", 11, 24, 2, true),
+        ];
+        let want = want.map(|(name, start, end, thread, finished)| {
+            (name.to_owned(), start, end, thread, finished)
+        });
+        assert_eq!(ranges, want);
+        // The end of `a` came behind the gap.
         assert_eq!(unmatched, 1);
     }
 

@@ -35,7 +35,22 @@ pub(super) struct Cupti {
 pub(super) struct End {
     pub(super) records_dropped: u64,
     pub(super) buffers_outstanding: u64,
-    pub(super) buffers_unkept: u64,
+    pub(super) records_unkept: u64,
+    pub(super) device_records_unkept: u64,
+    pub(super) ranges_unkept: u64,
+}
+
+/// What a ring removed so that the newest had room.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) records: u64,
+    /// Kernels, copies and fills among them.
+    pub(super) device_records: u64,
+    pub(super) ranges: u64,
+    /// When the last of it was written, in nanoseconds since 1970.
+    pub(super) until: u64,
 }
 
 /// A text of the recording, by its place.
@@ -64,6 +79,10 @@ pub(super) struct Recording {
     pub(super) threads: Vec<(u32, TextId)>,
     /// `None` when the process did not end in order.
     pub(super) end: Option<End>,
+    /// `None` when nothing was removed.
+    pub(super) lost: Option<Lost>,
+    /// NVTX events that a thread left and that there was no room for in the process.
+    pub(super) events_lost: u64,
     /// Records of device work that have no times.
     pub(super) without_times: u64,
     /// Bytes of the spool that could not be read.

@@ -25,7 +25,12 @@ pub(super) struct Source<'a> {
     pub(super) base: u64,
     /// Lines for whoever reads the trace.
     pub(super) notes: &'a [String],
+    /// The spool it is made from, so that it is known when it is made again.
+    pub(super) spool: Option<&'a str>,
 }
+
+/// Where a trace names its spool.
+pub(super) const SPOOL_KEY: &str = "tracekit_spool";
 
 /// Which devices of this process are which of NVML's.
 ///
@@ -508,6 +513,7 @@ impl<'a> Writer<'a> {
             .collect();
         let mut head = vec![
             ("schemaVersion", json!(1)),
+            (SPOOL_KEY, json!(self.source.spool)),
             ("deviceProperties", json!(devices)),
         ];
         if let Some(version) = recording.cupti.as_ref().and_then(|cupti| cupti.version) {
@@ -525,6 +531,12 @@ impl<'a> Writer<'a> {
             && dropped > 0
         {
             warnings.push(format!("Dropped {dropped} activity records"));
+        }
+        if let Some(lost) = recording.lost {
+            warnings.push(format!(
+                "Dropped {} activity records: only the newest were kept (--ring)",
+                lost.records
+            ));
         }
         if is_cut(recording) {
             warnings.push(
@@ -572,6 +584,12 @@ impl<'a> Writer<'a> {
             "visible_devices": process.visible_devices,
             "cupti": cupti.map(|cupti| cupti.path.as_str()),
             "ended_in_order": recording.end.is_some(),
+            "removed": recording.lost.map(|lost| json!({
+                "records": lost.records,
+                "device_records": lost.device_records,
+                "ranges": lost.ranges,
+                "until_ns": lost.until,
+            })),
             "device_events": recording.device_events(),
             "ranges": recording.ranges.len(),
             "nvml": devices,
@@ -593,7 +611,7 @@ fn is_cut(recording: &Recording) -> bool {
         // Without device work there is nothing that could be missing.
         return recording.cupti.is_some();
     };
-    end.buffers_unkept > 0
+    end.records_unkept > 0
         || end.buffers_outstanding > 0
         || recording.unreadable > 0
         || recording.cut_buffers > 0

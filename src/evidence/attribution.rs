@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::attribute::{AttributeOptions, Attribution, Phase, Request, RunResult, attribute_paths};
+use crate::attribute::{
+    AttributeOptions, Attribution, CounterSums, Phase, Request, RunResult, attribute_paths,
+};
 use crate::compare::{CompareOptions, compare_paths};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gate::{Json, PHASES, PROFILER_METRICS, TRACE_EVIDENCE_LEVEL, object, round};
@@ -44,7 +46,11 @@ pub fn attribute_strategies(trace_root: &Path, strategies: &[String]) -> Result<
     for (name, path) in strategies.iter().zip(&paths) {
         let own = [path.clone()];
         let attribution = attribute_paths(&request(&own, &options, Vec::new()), &|_| {})?;
-        by_strategy.set(name.as_str(), strategy_times(&attribution));
+        let mut times = strategy_times(&attribution);
+        if let Some(counters) = device_counters(&attribution) {
+            times.set("device_counters", counters);
+        }
+        by_strategy.set(name.as_str(), times);
     }
     let mut record = object! {
         "schema_version" => crate::attribute::SCHEMA_VERSION,
@@ -126,6 +132,41 @@ fn strategy_times(attribution: &Attribution) -> Json {
         "memory_ratio" => ratio(total.memcpy_ns.0.saturating_add(total.memset_ns.0)),
         "communication_ratio" => communication,
         "idle_ratio" => (window > 0).then(|| round(idle as f64 / window as f64, 6)),
+    }
+}
+
+/// What the counters of devices say by phase; `None` when the traces have none.
+fn device_counters(attribution: &Attribution) -> Option<Vec<Json>> {
+    let mut counters = Vec::new();
+    for rank in &attribution.ranks {
+        for device in &rank.devices {
+            let Some(of_device) = &device.counters else {
+                continue;
+            };
+            let mut phases = Json::object();
+            for (phase, sums) in &of_device.phases {
+                phases.set(*phase, counter_sums(sums));
+            }
+            counters.push(object! {
+                "rank" => rank.rank,
+                "device" => device.device,
+                "energy_from" => of_device.energy_from,
+                "total" => counter_sums(&of_device.total),
+                "phases" => phases,
+            });
+        }
+    }
+    (!counters.is_empty()).then_some(counters)
+}
+
+fn counter_sums(sums: &CounterSums) -> Json {
+    object! {
+        "time_ns" => ns(sums.time_ns),
+        "energy_uj" => sums.energy_uj,
+        "power_mw" => sums.power_mw,
+        "sm_clock_mhz" => sums.sm_clock_mhz.map(|range| range.mean),
+        "memory_used_max_bytes" => sums.memory_used_max_bytes,
+        "throttled_ns" => sums.throttled_ns.map(ns),
     }
 }
 

@@ -15,6 +15,7 @@ mod budget;
 mod checklist;
 mod close;
 mod closure;
+mod collected;
 mod environment;
 mod folder;
 mod legacy;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::attribution::{attribute_strategies, phase_peaks, top_operators};
 use super::budget::{StageReport, standard_metrics};
 use super::closure::{ClosureInputs, ClosureProject, check_three_repeats, parameter};
+use super::collected::{COLLECTOR, PROFILER, Recorded, without_trace};
 use super::measurement::{MeasuredFor, Measurement, read_measurements};
 use super::record::{exists, save_json_record_once};
 use super::root::hash;
@@ -64,10 +65,14 @@ impl ClosureProject {
         let strategies = &self.thresholds.phase.strategies;
         for name in strategies {
             if traces_in(&given.join(name)).is_empty() {
-                let message = format!("trace_missing: there is no *.pt.trace.json for {name}");
+                let mut message = format!("trace_missing: there is no *.pt.trace.json for {name}");
+                if let Some(why) = without_trace(&given.join(name)) {
+                    message = format!("{message}; {why}");
+                }
                 return Err(Error::new(ErrorKind::State, message).in_file(&given));
             }
         }
+        let recorded = Recorded::read(&given, strategies)?;
         let config = inputs.strategy.at(&["config"]);
         let measured = read_measurements(&self.root, measurements, MeasuredFor::Profile)?;
         for measurement in &measured {
@@ -103,6 +108,7 @@ impl ClosureProject {
                 attribution,
                 tables,
                 peaks,
+                recorded,
             },
         )?;
         save_json_record_once(&output, &record)?;
@@ -156,6 +162,14 @@ impl ClosureProject {
         }
         attribution.set("active_steps_agree", agree);
         attribution.set("phase_peaks", &traced.peaks);
+        let recorded = &traced.recorded;
+        if recorded.tool == COLLECTOR {
+            let mut processes = Json::object();
+            for (name, of_strategy) in strategies.iter().zip(&recorded.processes) {
+                processes.set(name.as_str(), of_strategy);
+            }
+            attribution.set("processes", processes);
+        }
         let mut run_config = object! {
             "model_id" => config.at(&["model_id"]),
             "batch_size" => config.at(&["batch_size"]),
@@ -169,7 +183,7 @@ impl ClosureProject {
             run_config.set("dtype", dtype);
         }
         let mut experiment = run_config.clone();
-        experiment.set("backend", "torch.profiler");
+        experiment.set("backend", recorded.tool);
         experiment.set("optimizer", "AdamW");
         experiment.set("seed", 42_i64);
         let first = measured.first().map(|one| &one.config);
@@ -196,8 +210,8 @@ impl ClosureProject {
             "trace_root" => self.root.relative(&traced.root)?,
             "candidates" => candidates.clone(),
             "profile" => object! {
-                "tool" => "torch.profiler",
-                "activities" => vec!["CPU", "CUDA"],
+                "tool" => recorded.tool,
+                "activities" => recorded.activities(),
                 "status" => "collected",
                 "measurement_role" => PROFILER_METRICS,
                 "timing_for_adoption" => false,
@@ -218,7 +232,10 @@ impl ClosureProject {
         });
         if on_host {
             record.set("run_mode", "real_cpu");
-            if let Some(profile) = record.get_mut("profile") {
+            if let Some(profile) = record
+                .get_mut("profile")
+                .filter(|_| traced.recorded.tool == PROFILER)
+            {
                 profile.set("activities", vec!["CPU"]);
             }
         }
@@ -234,6 +251,8 @@ struct Traced {
     tables: Vec<String>,
     /// Peaks of memory by phase and strategy, where the traces tell.
     peaks: Json,
+    /// By which tool.
+    recorded: Recorded,
 }
 
 /// A profiled strategy. What was not measured is `null`; the slack of the allocator is what it holds beyond

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::collected::tool_of;
 use super::root::Root;
 use crate::gate::{Json, PROFILER_METRICS, object};
 
@@ -66,7 +67,7 @@ pub fn inspect_profile_trace(root: &Root, trace_dir: &Path, expected: &[String])
     let collected = !files.is_empty();
     object! {
         "status" => if collected { "collected" } else { "not_collected" },
-        "tool" => collected.then_some("torch.profiler"),
+        "tool" => files.first().map(|path| tool_of(path)),
         "trace_dir" => shown(trace_dir),
         "trace_files" => files.iter().map(|path| shown(path)).collect::<Vec<_>>(),
         "expected_strategies" => expected.to_vec(),

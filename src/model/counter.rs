@@ -21,11 +21,21 @@ pub enum CounterKind {
     MemoryClock,
     /// Why clocks are lower than they could be: a set of bits, as NVML has them.
     ThrottleReasons,
+    /// Share of the multiprocessors that had work until the next sample, in percent.
+    SmUtilization,
+    /// Share of the time in which tensor cores worked until the next sample, in percent.
+    TensorUtilization,
+    /// Share of the memory's bandwidth that was used until the next sample, in percent.
+    MemoryBandwidth,
+    /// Sent over PCIe until the next sample, in MiB a second.
+    PcieSent,
+    /// Received over PCIe until the next sample, in MiB a second.
+    PcieReceived,
 }
 
 impl CounterKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::Power,
         Self::Energy,
         Self::Utilization,
@@ -35,6 +45,11 @@ impl CounterKind {
         Self::SmClock,
         Self::MemoryClock,
         Self::ThrottleReasons,
+        Self::SmUtilization,
+        Self::TensorUtilization,
+        Self::MemoryBandwidth,
+        Self::PcieSent,
+        Self::PcieReceived,
     ];
 
     /// The `cat` of the events.
@@ -52,6 +67,11 @@ impl CounterKind {
             Self::SmClock => "GPU SM clock",
             Self::MemoryClock => "GPU memory clock",
             Self::ThrottleReasons => "GPU throttle reasons",
+            Self::SmUtilization => "GPU SM utilization",
+            Self::TensorUtilization => "GPU tensor utilization",
+            Self::MemoryBandwidth => "GPU memory bandwidth utilization",
+            Self::PcieSent => "GPU PCIe sent",
+            Self::PcieReceived => "GPU PCIe received",
         }
     }
 
@@ -60,7 +80,12 @@ impl CounterKind {
         match self {
             Self::Power => "mW",
             Self::Energy => "mJ",
-            Self::Utilization | Self::MemoryUtilization => "%",
+            Self::Utilization
+            | Self::MemoryUtilization
+            | Self::SmUtilization
+            | Self::TensorUtilization
+            | Self::MemoryBandwidth => "%",
+            Self::PcieSent | Self::PcieReceived => "MiB/s",
             Self::MemoryUsed => "bytes",
             Self::Temperature => "C",
             Self::SmClock | Self::MemoryClock => "MHz",

@@ -134,6 +134,26 @@ fn what_a_device_does_not_have_is_told_once() {
 }
 
 #[test]
+fn counters_that_older_devices_lack_are_left_out() {
+    if !has_python() {
+        return;
+    }
+    let run = Run::new(&["steps:1", "sleep:0.1"]).set("FAKE_NVML_NO_PCIE_RECEIVED", "1");
+    let done = run.done();
+    done.assert_told("GPU 0 has no PCIe received: ");
+    assert!(!done.stderr.contains("GPU 1 has no PCIe received"));
+    let names = done.only().json.to_string();
+    assert!(names.contains("GPU PCIe sent") && !names.contains("GPU PCIe received\","));
+
+    // Before Hopper there is nothing of the kind, which is no fault.
+    let run = Run::new(&["steps:1", "sleep:0.1"]).set("FAKE_NVML_NO_GPM", "1");
+    let done = run.done();
+    assert!(!done.stderr.contains("has no"), "{}", done.stderr);
+    let names = done.only().json.to_string();
+    assert!(names.contains("GPU power") && !names.contains("GPU SM utilization"));
+}
+
+#[test]
 fn an_unwritable_folder_stops_nothing() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_tracekit"))
         .args([

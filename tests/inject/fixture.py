@@ -4,12 +4,16 @@ usage: fixture.py [WORD...]    what to do, in order; see ACTIONS
 """
 import ctypes
 import os
+import resource
 import signal
 import sys
 import threading
 import time
 
 cuda = ctypes.CDLL(os.environ["FAKE_CUDA"])
+# What a flush adds to a spool in any case.
+CLOCKS = 40
+
 u64, u32 = ctypes.c_uint64, ctypes.c_uint32
 cuda.nvtxRangeStartA.restype = u64
 cuda.nvtxDomainCreateA.restype = ctypes.c_void_p
@@ -53,6 +57,28 @@ def steps(count):
         step()
 
 
+def training(count, recompute):
+    """Steps of a profiled loop; with checkpointing, the forward pass runs again inside backward."""
+    cuda.cuInit(0)
+    for number in range(count):
+        push(f"ProfilerStep#{number}")
+        push("phase.forward")
+        launch(100_000)
+        pop()
+        push("phase.backward")
+        if recompute:
+            push("phase.recompute")
+            launch(100_000)
+            pop()
+        launch(200_000, 1)
+        pop()
+        push("phase.optimizer")
+        launch(50_000)
+        pop()
+        cuda.fake_sync()
+        pop()
+
+
 def long():
     """Phases of 100, 200 and 100 ms on the device, which are waited for."""
     cuda.cuInit(0)
@@ -68,6 +94,19 @@ def many(count):
     cuda.cuInit(0)
     for _ in range(count):
         launch(1_000)
+
+
+def held(count):
+    """Launches under one range, and among them a few with ranges of their own at the end."""
+    cuda.cuInit(0)
+    push("phase.backward")
+    for _ in range(count):
+        launch(1_000)
+    push("last")
+    for _ in range(5):
+        launch(7_000, 1)
+    pop()
+    pop()
 
 
 def everything():
@@ -143,21 +182,29 @@ def triggered():
 
 
 def wait_flushed():
-    """Until what was recorded is in the file: each flush adds to it, even when nothing happens."""
+    """Until what was recorded is in the file: when nothing else is left, a flush adds its clocks alone."""
     folder = os.environ.get("TRACEKIT_INJECT_DIR")
     if folder is None:
         return
-    mine = [os.path.join(folder, name) for name in os.listdir(folder)
-            if name.startswith(f"{os.getpid()}-")]
-    if not mine:
-        return
-    spool = max(mine, key=os.path.getmtime)
-    for _ in range(2):
-        size = os.path.getsize(spool)
-        for _ in range(3000):
-            if os.path.getsize(spool) != size:
-                break
-            time.sleep(0.01)
+
+    def spools():
+        found = [entry for entry in os.scandir(folder) if entry.name.startswith(f"{os.getpid()}-")]
+        try:
+            return sorted((entry.name, entry.stat().st_size) for entry in found)
+        except FileNotFoundError:
+            # A ring has just removed one.
+            return None
+    before, alone = spools(), 0
+    for _ in range(6000 if before != [] else 0):
+        time.sleep(0.005)
+        now = spools()
+        if now == before:
+            continue
+        if before and now and before[:-1] == now[:-1] and before[-1][0] == now[-1][0]:
+            alone = alone + 1 if now[-1][1] - before[-1][1] == CLOCKS else 0
+        before = now
+        if alone == 2:
+            break
 
 
 def fork_one(work):
@@ -238,6 +285,39 @@ def wait_signal():
     time.sleep(60)
 
 
+def count_interrupts():
+    """Counts interrupts from the first one on for a while, and has their number as its status."""
+    came = []
+    signal.signal(signal.SIGINT, lambda *_: came.append(time.monotonic()))
+    tell(os.environ["FIXTURE_READY"])
+    for _ in range(6000):
+        if came and time.monotonic() > came[0] + 0.3:
+            sys.exit(len(came))
+        time.sleep(0.01)
+
+
+def ignored():
+    """Which signals this process ignores."""
+    names = ("SIGINT", "SIGHUP", "SIGTERM")
+    print(*(name for name in names if signal.getsignal(getattr(signal, name)) == signal.SIG_IGN))
+
+
+def allocations(count):
+    """What the injected library allocates on this thread in a loop of launches, and in one of ranges."""
+    cuda.fake_allocations.restype = u64
+    cuda.cuInit(0)
+    told = []
+    for loop in (cuda.fake_time_launches, cuda.fake_time_ranges):
+        # Until buffers are in stock and the batch of the thread is there.
+        loop(u64(100))
+        before = cuda.fake_allocations()
+        for _ in range(20):
+            loop(u64(count // 20))
+            time.sleep(0.02)
+        told.append(cuda.fake_allocations() - before)
+    print(*told)
+
+
 def catch(number):
     signal.signal(number, lambda *_: sys.exit(40 + number))
 
@@ -259,8 +339,15 @@ def threads(count):
 
 ACTIONS = {
     "steps": lambda n: steps(int(n)),
+    "training": lambda n: training(int(n), False),
+    "checkpointed": lambda n: training(int(n), True),
     "long": lambda _: long(),
     "many": lambda n: many(int(n)),
+    "held": lambda n: held(int(n)),
+    "file-limit": lambda n: resource.setrlimit(resource.RLIMIT_FSIZE, (int(n), int(n))),
+    "count-interrupts": lambda _: count_interrupts(),
+    "ignored": lambda _: ignored(),
+    "allocations": lambda n: allocations(int(n)),
     "threads": lambda n: threads(int(n)),
     "init": lambda _: cuda.cuInit(0),
     "everything": lambda _: everything(),
@@ -276,6 +363,7 @@ ACTIONS = {
     "steal": lambda _: cuda.fake_steal_callbacks(),
     "say": lambda _: say(),
     "env": lambda n: print(os.environ.get(n)),
+    "default": lambda n: signal.signal(int(n), signal.SIG_DFL),
     "catch": lambda n: catch(int(n)),
     "wait-signal": lambda _: wait_signal(),
     "kill": lambda n: os.kill(os.getpid(), int(n)),

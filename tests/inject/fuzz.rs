@@ -1,6 +1,6 @@
 //! Damaged spools: whatever the bytes are, there is a trace or none, and no panic.
 
-use crate::files::spool;
+use crate::files::spools;
 use crate::run::has_python;
 
 /// How many inputs; `TRACEKIT_FUZZ=1000000` for as many.
@@ -39,39 +39,63 @@ fn seal(bytes: &mut [u8]) {
     }
 }
 
+/// Damages one of the files of a spool, or loses, doubles or swaps files.
+fn damage(files: &mut Vec<Vec<u8>>, random: &mut Random) {
+    let place = random.below(files.len());
+    if files.len() > 1 && random.below(8) == 0 {
+        match random.below(3) {
+            0 => drop(files.remove(place)),
+            1 => {
+                let again = files[place].clone();
+                files.insert(random.below(files.len()), again);
+            }
+            _ => files.swap(0, place),
+        }
+        return;
+    }
+    let bytes = &mut files[place];
+    match random.below(4) {
+        0 => bytes.truncate(random.below(bytes.len())),
+        1 => {
+            let piece = random.below(64) + 1;
+            let from = random.below(bytes.len() - piece);
+            bytes.drain(from..from + piece);
+        }
+        _ => {
+            for _ in 0..=random.below(8) {
+                let bit = random.below(bytes.len() * 8);
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+    }
+    // Half of them with the right checksums.
+    if random.below(2) == 0 && bytes.len() > 8 {
+        seal(bytes);
+    }
+}
+
 #[test]
 fn damaged_spools_never_panic_and_traces_of_them_are_json() {
     if !has_python() {
         return;
     }
-    let whole = spool(&["steps:2", "everything", "ranges"]);
+    let one = spools(&["steps:2", "everything", "ranges"], &[]);
+    let ring = ["--max-spool", "256KiB", "--ring"];
+    let several = spools(&["many:400", "threads:40", "ranges", "held:60"], &ring);
+    assert!(one.len() == 1 && several.len() > 4, "{}", several.len());
+    // Those of a ring are large: the last three are enough, the newest of which says what is gone.
+    let several = several[several.len() - 3..].to_vec();
     let mut random = Random(0x7261_6365_6b69_7401);
     let (mut read, mut refused) = (0_u64, 0_u64);
     for number in 0..inputs() {
-        let mut bytes = whole.clone();
-        match random.below(4) {
-            0 => bytes.truncate(random.below(whole.len())),
-            1 => {
-                let piece = random.below(64) + 1;
-                let from = random.below(bytes.len() - piece);
-                bytes.drain(from..from + piece);
-            }
-            _ => {
-                for _ in 0..=random.below(8) {
-                    let bit = random.below(bytes.len() * 8);
-                    bytes[bit / 8] ^= 1 << (bit % 8);
-                }
-            }
-        }
-        // Half of them with the right checksums.
-        if random.below(2) == 0 && bytes.len() > 8 {
-            seal(&mut bytes);
-        }
-        match tracekit::collect::convert_bytes(&bytes) {
+        let mut files = if number % 8 == 7 { &several } else { &one }.clone();
+        damage(&mut files, &mut random);
+        let files: Vec<&[u8]> = files.iter().map(Vec::as_slice).collect();
+        match tracekit::collect::convert_bytes(&files) {
             Some((trace, _)) => {
                 read += 1;
                 // Every trace is valid; reading each of a million takes too long.
-                if number % 16 == 0 {
+                if number % 16 == 7 || number % 16 == 0 {
                     let parsed = serde_json::from_slice::<serde::de::IgnoredAny>(&trace);
                     assert!(parsed.is_ok(), "input {number}: {parsed:?}");
                 }

@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_systems;
+mod evidence;
 mod files;
 mod fuzz;
 mod layouts;
 mod members;
 mod options;
 mod processes;
+mod ring;
 mod run;
 mod signals;
 mod whole;

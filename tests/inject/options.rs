@@ -1,6 +1,6 @@
 //! What can be asked for.
 
-use crate::run::{Run, attribution, has_python};
+use crate::run::{Run, has_python};
 
 #[test]
 fn only_the_kinds_asked_for_are_recorded() {
@@ -58,42 +58,6 @@ fn a_delay_and_a_duration_cut_a_piece_out() {
     let kernels = done.only().count("kernel");
     // The program may start late on a busy machine: then the first step is in it, too.
     assert!(kernels == 12 || kernels == 18, "{kernels}");
-}
-
-#[test]
-fn a_spool_stops_at_its_limit_and_says_so() {
-    if !has_python() {
-        return;
-    }
-    let run = Run::new(&["many:20000"]).option(&[
-        "--max-spool",
-        "1MB",
-        "--buffer-size",
-        "64KiB",
-        "--keep-spool",
-    ]);
-    let done = run.done();
-    assert_eq!(done.code, 0);
-    done.assert_told("recording stopped: the spool has reached its limit of 1000000 bytes");
-    let spool = std::fs::read_dir(run.output().join("spool"))
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap();
-    let bytes = spool.metadata().unwrap().len();
-    assert!((800_000..1_070_000).contains(&bytes), "{bytes}");
-    let trace = done.only();
-    // A kernel and a call are 248 bytes.
-    assert!(
-        (3_000..5_000).contains(&trace.count("kernel")),
-        "{}",
-        trace.count("kernel")
-    );
-    assert!(
-        attribution(&run.output())["health"]
-            .to_string()
-            .contains("profiler_stopped")
-    );
 }
 
 #[test]
@@ -263,6 +227,8 @@ fn wrong_usage_is_refused_before_anything_runs() {
         &["collect", "--kinds", "kernels", "--", "true"],
         &["collect", "--range", "a", "--delay", "1s", "--", "true"],
         &["collect", "--env", "x", "--", "true"],
+        &["collect", "--ring", "--", "true"],
+        &["collect", "--max-spool", "100KiB", "--", "true"],
         &["collect", "--convert", "/nowhere"],
         &["collect", "--nvml-only", "--interval", "0"],
     ] {

@@ -1,6 +1,6 @@
 //! More processes than one, and processes that end in odd ways.
 
-use crate::run::{Run, attribution, has_python, told, traces};
+use crate::run::{Run, Trace, attribution, has_python, told, traces};
 
 #[test]
 fn a_killed_process_keeps_what_was_flushed() {
@@ -106,13 +106,28 @@ fn a_daemon_is_told_of_and_its_spool_kept() {
     assert_eq!(done.code, 0);
     done.assert_told(&format!("process {pid}: still runs"));
     assert_eq!(done.only().count("kernel"), 6);
-    assert_eq!(
-        std::fs::read_dir(run.output().join("spool"))
-            .unwrap()
-            .count(),
-        1
-    );
+    // The spool, and the counters that were sampled meanwhile.
+    let spool = run.output().join("spool");
+    assert_eq!(std::fs::read_dir(&spool).unwrap().count(), 2);
+    let counters = |trace: &Trace| trace.json.to_string().matches("GPU power").count();
+    let before = counters(done.only());
+    assert!(before > 0);
+
+    // Once it has ended, its trace is made again, in the place of the first.
     std::fs::remove_file(file).unwrap();
+    while std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tracekit"))
+        .args(["collect", "--convert"])
+        .arg(run.output())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let again = traces(&run.output());
+    assert_eq!((again.len(), again[0].count("kernel")), (1, 6));
+    assert_eq!(counters(&again[0]), before);
+    assert!(!spool.exists());
 }
 
 #[test]

@@ -31,6 +31,9 @@ pub(crate) struct Run {
     environment: Vec<(String, String)>,
     command: Vec<String>,
     input: &'static str,
+    /// What tracekit itself is run by.
+    wrapper: Vec<String>,
+    output: PathBuf,
 }
 
 /// What a run left.
@@ -53,14 +56,17 @@ impl Run {
 
     /// A run of any command.
     pub(crate) fn of(command: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            output: folder.path().join("run"),
+            folder,
             options: ["--flush-period", "50ms", "--interval", "20ms"]
                 .map(str::to_owned)
                 .into(),
             environment: Vec::new(),
             command: command.iter().map(|&word| word.to_owned()).collect(),
             input: "",
+            wrapper: Vec::new(),
         }
     }
 
@@ -85,9 +91,31 @@ impl Run {
         self
     }
 
+    /// Runs it on a terminal, where Ctrl-C is typed as soon as `ready` is there.
+    pub(crate) fn on_terminal(mut self, ready: &Path) -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/inject/terminal.py");
+        self.wrapper = ["python3", script, ready.to_str().unwrap()]
+            .map(str::to_owned)
+            .into();
+        self
+    }
+
+    /// Runs it by a shell that ignores `signals`.
+    pub(crate) fn ignoring(mut self, signals: &str) -> Self {
+        let script = format!("trap '' {signals}; exec \"$0\" \"$@\"");
+        self.wrapper = vec!["sh".to_owned(), "-c".to_owned(), script];
+        self
+    }
+
     /// Where traces go.
     pub(crate) fn output(&self) -> PathBuf {
-        self.folder.path().join("run")
+        self.output.clone()
+    }
+
+    /// Has traces go to `folder`.
+    pub(crate) fn into_folder(mut self, folder: &Path) -> Self {
+        folder.clone_into(&mut self.output);
+        self
     }
 
     /// A file for the fixture to tell something by.
@@ -97,8 +125,11 @@ impl Run {
 
     fn program(&self) -> Command {
         let members = members();
-        let mut program = Command::new(env!("CARGO_BIN_EXE_tracekit"));
+        let words: Vec<&str> = self.wrapper.iter().map(String::as_str).collect();
+        let words = [&words[..], &[env!("CARGO_BIN_EXE_tracekit")]].concat();
+        let mut program = Command::new(words[0]);
         program
+            .args(&words[1..])
             .args(["collect", "-o"])
             .arg(self.output())
             .args(&self.options);

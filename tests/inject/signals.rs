@@ -111,3 +111,60 @@ fn a_command_that_is_not_there_is_told() {
     done.assert_told("no-such-program-anywhere: no such file or directory");
     assert!(!run.output().exists());
 }
+
+#[test]
+fn interrupts_of_a_terminal_come_to_the_program_once() {
+    if !has_python() {
+        return;
+    }
+    let run = Run::new(&["steps:2", "count-interrupts"]);
+    let ready = run.file("ready");
+    let run = run
+        .set("FIXTURE_READY", ready.to_str().unwrap())
+        .on_terminal(&ready);
+    let done = run.done();
+    // The terminal sends it to both, and tracekit sends no second one.
+    assert_eq!(done.code, 1, "{}", done.stdout);
+    assert!(done.stdout.contains("wrote "), "{}", done.stdout);
+    let trace = done.only();
+    assert_eq!(trace.count("kernel"), 12);
+    assert_eq!(trace.json["tracekit_collect"]["ended_in_order"], true);
+}
+
+#[test]
+fn a_program_that_an_interrupt_ends_keeps_what_was_flushed() {
+    if !has_python() {
+        return;
+    }
+    let run = Run::new(&["steps:2", "flushed", "default:2", "wait-signal"]);
+    let ready = run.file("ready");
+    let run = run
+        .set("FIXTURE_READY", ready.to_str().unwrap())
+        .on_terminal(&ready);
+    let done = run.done();
+    assert_eq!(done.code, 130, "{}", done.stdout);
+    assert_eq!(done.only().count("kernel"), 12);
+}
+
+#[test]
+fn signals_that_are_ignored_are_ignored_by_the_program_too() {
+    if !has_python() {
+        return;
+    }
+    for (trap, ignored) in [("INT HUP", "SIGINT SIGHUP\n"), ("TERM", "SIGTERM\n")] {
+        let run = Run::new(&["ignored"]).ignoring(trap);
+        let done = run.done();
+        assert_eq!((done.code, done.stdout.as_str()), (0, ignored));
+    }
+    // As under nohup: the signal ends neither.
+    let run = Run::new(&["steps:1", "wait-signal"]).ignoring("HUP");
+    let ready = run.file("ready");
+    let run = run.set("FIXTURE_READY", ready.to_str().unwrap());
+    let child = run.start();
+    let program = told(&ready);
+    kill("-HUP", &child.id().to_string());
+    kill("-HUP", &program);
+    kill("-TERM", &child.id().to_string());
+    let done = run.finish(child);
+    assert_eq!(done.code, 143, "{}", done.stderr);
+}

@@ -238,6 +238,21 @@ fn counters_are_told_by_phase_and_add_up() {
         assert_eq!(part["sm_clock_mhz"]["mean"], 1_980);
         assert_eq!(part["memory_used_max_bytes"], 12_i64 << 30);
         assert_eq!(part["throttled_ns"], 0);
+        // Taken by the device itself between two samples.
+        for (value, want) in [
+            ("sm_utilization_percent", 75),
+            ("tensor_utilization_percent", 51),
+            ("memory_bandwidth_percent", 33),
+            ("pcie_sent_mib_s", 120),
+            ("pcie_received_mib_s", 80),
+        ] {
+            let range = &part[value];
+            assert_eq!(
+                (&range["min"], &range["max"]),
+                (&want.into(), &want.into()),
+                "{value}"
+            );
+        }
     }
     let text = std::process::Command::new(env!("CARGO_BIN_EXE_tracekit"))
         .arg("attribute")

@@ -165,6 +165,16 @@ impl Buffers {
         }
     }
 
+    /// How many buffers wait.
+    pub(crate) fn waiting(&self) -> usize {
+        lock(&self.queue).filled.len()
+    }
+
+    /// The buffer that has waited longest.
+    pub(crate) fn next(&self) -> Option<Filled> {
+        lock(&self.queue).filled.pop_front()
+    }
+
     /// Says that no more buffers will come.
     pub(crate) fn close(&self) {
         lock(&self.queue).closed = true;
@@ -203,8 +213,8 @@ pub(crate) unsafe extern "C" fn request(
 
 /// CUPTI has filled a buffer.
 pub(crate) unsafe extern "C" fn complete(
-    _context: CUcontext,
-    _stream: u32,
+    context: CUcontext,
+    stream: u32,
     buffer: *mut u8,
     _size: usize,
     valid: usize,
@@ -216,6 +226,11 @@ pub(crate) unsafe extern "C" fn complete(
         };
         if buffer.is_null() {
             return;
+        }
+        // CUPTI counts them by context, which may be gone when the worker comes.
+        if let Some(cupti) = session.cupti() {
+            let dropped = cupti.dropped(context, stream);
+            session.dropped.fetch_add(dropped, Ordering::Relaxed);
         }
         let buffers = &session.buffers;
         buffers.outstanding.fetch_sub(1, Ordering::Relaxed);

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 use tracekit_spool::kind;
@@ -24,6 +25,9 @@ const KINDS: [u32; 10] = [
 /// CUPTI's own advice for buffers is 1 to 10 MB.
 const BUFFER_SIZE: usize = 4 << 20;
 
+/// A spool with less has no room for what stands in every one.
+const LEAST_SPOOL: u64 = 256 << 10;
+
 /// What the parent asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Config {
@@ -41,8 +45,10 @@ pub(crate) struct Config {
     pub(crate) until: Option<u64>,
     /// Capture only while a range of this name is open.
     pub(crate) range: Option<Vec<u8>>,
-    /// Stop when the spool has this many bytes.
+    /// How many bytes the spool may have.
     pub(crate) max_spool: Option<u64>,
+    /// Keep the newest that fits; without it, stop when the spool is full.
+    pub(crate) ring: bool,
 }
 
 impl Config {
@@ -72,15 +78,25 @@ impl Config {
             from: number("TRACEKIT_INJECT_FROM_NS"),
             until: number("TRACEKIT_INJECT_UNTIL_NS"),
             range: get("TRACEKIT_INJECT_RANGE").map(OsString::into_encoded_bytes),
-            max_spool: number("TRACEKIT_INJECT_MAX_SPOOL"),
+            max_spool: number("TRACEKIT_INJECT_MAX_SPOOL").map(|bytes| bytes.max(LEAST_SPOOL)),
+            ring: get("TRACEKIT_INJECT_RING").is_some_and(|value| value == "1"),
         })
     }
 
     /// What this process was started with; `None` when it is not to be traced.
     pub(crate) fn get() -> Option<&'static Self> {
-        static CONFIG: OnceLock<Option<Config>> = OnceLock::new();
-        let config = CONFIG.get_or_init(|| Self::new(|name| std::env::var_os(name)));
-        config.as_ref()
+        // Not a lock: a process may fork at any moment.
+        static CONFIG: AtomicPtr<Option<Config>> = AtomicPtr::new(null_mut());
+        let mut config = CONFIG.load(Ordering::Acquire);
+        if config.is_null() {
+            let read = Self::new(|name| std::env::var_os(name));
+            let new = Box::into_raw(Box::new(read));
+            let set = CONFIG.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+            // Another thread that was faster has read the same; a few bytes are not worth more.
+            config = set.map_or_else(|other| other, |_| new);
+        }
+        // SAFETY: never null here, and leaked.
+        unsafe { &*config }.as_ref()
     }
 }
 
@@ -113,12 +129,13 @@ mod tests {
             ("FLUSH_MS", "1"),
             ("MAX_SPOOL", "many"),
             ("RANGE", "phase.forward"),
+            ("RING", "yes"),
         ])
         .unwrap();
         assert_eq!(config.kinds, [kind::CONCURRENT_KERNEL, kind::RUNTIME]);
         assert_eq!(config.buffer_size, 5_000);
         assert_eq!(config.flush_period, Duration::from_millis(10));
-        assert_eq!(config.max_spool, None);
+        assert_eq!((config.max_spool, config.ring), (None, false));
         assert_eq!(config.range.as_deref(), Some(&b"phase.forward"[..]));
     }
 }

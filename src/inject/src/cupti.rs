@@ -218,12 +218,13 @@ impl Cupti {
         }
     }
 
-    /// Records that CUPTI had no buffer for since the last time.
-    pub(crate) fn dropped(&self) -> u64 {
+    /// Records of a stream that CUPTI had no buffer for since the last time; those of no context where it
+    /// is null.
+    pub(crate) fn dropped(&self, context: CUcontext, stream: u32) -> u64 {
         let mut dropped = 0;
         if let Some(get) = self.dropped_records {
-            // SAFETY: see above.
-            unsafe { get(null_mut(), 0, &raw mut dropped) };
+            // SAFETY: see above; the context is the one of the buffer that CUPTI completes.
+            unsafe { get(context, stream, &raw mut dropped) };
         }
         dropped as u64
     }

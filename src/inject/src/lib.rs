@@ -9,17 +9,20 @@
 //! nothing is printed (but for `TRACEKIT_INJECT_LOG`), there is one thread of ours, and what a launch
 //! or a range passes through allocates nothing once it is warm.
 
-#[cfg(feature = "count-allocations")]
+#[cfg(any(debug_assertions, feature = "count-allocations"))]
 mod allocation;
 mod attach;
 mod buffer;
 mod clock;
 mod config;
 mod cupti;
+mod file;
 mod gate;
 mod library;
 mod nvtx;
+mod open;
 mod process;
+mod ring;
 mod session;
 mod spool;
 mod worker;

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::cupti::Cupti;
 use crate::gate::Gate;
 use crate::nvtx::ThreadLog;
-use crate::spool::Spool;
+use crate::spool::{Spool, Written};
 use crate::{clock, process, worker};
 
 /// How long the end of a process waits for its records to be written.
@@ -46,12 +46,8 @@ pub(crate) struct Session {
     pub(crate) threads: Mutex<Vec<Arc<ThreadLog>>>,
     /// CUPTI once it works; `None` inside when it does not.
     pub(crate) cupti: OnceLock<Option<Cupti>>,
-    /// Records that were read.
-    pub(crate) records: AtomicU64,
     /// Records that CUPTI had to drop.
     pub(crate) dropped: AtomicU64,
-    /// Buffers that came when the spool was full.
-    pub(crate) unkept: AtomicU64,
     ended: AtomicBool,
     written: Mutex<bool>,
     was_written: Condvar,
@@ -99,11 +95,14 @@ impl Session {
     fn start() -> Option<&'static Self> {
         let config = Config::get()?;
         let parent = FORKED_FROM.load(Ordering::Relaxed);
-        let name = format!("{}-{}.tkspool", std::process::id(), clock::realtime());
-        let spool = Spool::create(&config.folder.join(name), config.max_spool).ok()?;
+        let name = format!("{}-{}", std::process::id(), clock::realtime());
+        let stem = config.folder.join(name);
+        let spool = Spool::create(stem, config.max_spool, config.ring).ok()?;
         let header = process::header((parent != 0).then_some(parent));
         spool.frame(Tag::Header, &[&header]);
-        spool.flush();
+        if spool.flush() == Written::Failed {
+            return None;
+        }
         let session = Self {
             config,
             generation: GENERATION.load(Ordering::Relaxed),
@@ -112,9 +111,7 @@ impl Session {
             gate: Gate::new(config),
             threads: Mutex::default(),
             cupti: OnceLock::new(),
-            records: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
-            unkept: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             written: Mutex::new(false),
             was_written: Condvar::new(),
@@ -122,7 +119,8 @@ impl Session {
         // It lives as long as the process: others may look at it until the very end.
         let session: &'static Self = Box::leak(Box::new(session));
         session.gate.follow_time(session);
-        watch_process();
+        stay_loaded();
+        end_before_others();
         worker::spawn(session).ok()?;
         Some(session)
     }
@@ -150,6 +148,8 @@ pub(crate) fn current() -> Option<&'static Session> {
 
 #[cold]
 fn start() -> Option<&'static Session> {
+    // First: the child of a fork that happens while another thread is here must not wait for that.
+    watch_forks();
     loop {
         match STAGE.compare_exchange(NEW, STARTING, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
@@ -165,20 +165,19 @@ fn start() -> Option<&'static Session> {
     }
 }
 
-/// Has the end of the process and its forks told, once for this memory.
-fn watch_process() {
-    static ONCE: OnceLock<()> = OnceLock::new();
-    ONCE.get_or_init(|| {
-        stay_loaded();
-        // SAFETY: the handler is part of a library that is never unloaded.
+/// Has forks told, once for this memory.
+fn watch_forks() {
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+    if !WATCHED.swap(true, Ordering::AcqRel) {
+        // SAFETY: the handler is taken away when this library is unloaded, which a session prevents.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    });
-    end_before_others();
+    }
 }
 
 /// Has [`at_exit`] run before all handlers that are registered so far: the last one comes first.
 pub(crate) fn end_before_others() {
-    // SAFETY: as above; a handler that cannot be registered is not run.
+    // SAFETY: the handler is part of a library that is never unloaded; one that cannot be registered is
+    // not run.
     unsafe { libc::atexit(at_exit) };
 }
 

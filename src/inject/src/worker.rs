@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tracekit_spool::{Record, RecordSizes, Records, Tag, push_field};
+use tracekit_spool::{NvtxEvents, NvtxOp, Record, RecordSizes, Records, Tag, push_field};
 
 use crate::buffer::{Filled, Wait, lock};
 use crate::cupti::{Cupti, DRIVER_DOMAIN, RUNTIME_DOMAIN};
+use crate::open::OpenRanges;
+use crate::ring::Counts;
 use crate::session::{self, Session};
 use crate::spool::Written;
 use crate::{clock, nvtx};
@@ -46,6 +48,9 @@ pub(crate) fn spawn(session: &'static Session) -> io::Result<()> {
     spawned.map(|_| ())
 }
 
+/// Records of devices and contexts that a ring tells again in each file; no program makes more.
+const MOST_FACTS: usize = 16 << 10;
+
 struct Worker {
     session: &'static Session,
     sizes: RecordSizes,
@@ -54,8 +59,54 @@ struct Worker {
     /// API calls whose names are written.
     calls: HashSet<(u32, u32)>,
     domains: usize,
-    scratch: Vec<u8>,
+    /// Empty batches, for threads whose batches are taken.
+    spare: Vec<Vec<u8>>,
     odd_buffers: u64,
+    /// Records that were read.
+    records: u64,
+    /// What there was no room for.
+    unkept: Counts,
+    /// For a ring: records of devices and contexts, and ranges that are open.
+    facts: Vec<u8>,
+    open: OpenRanges,
+}
+
+/// Records that are written as one frame.
+#[derive(Default)]
+struct Piece {
+    /// Where it starts in its buffer.
+    from: usize,
+    /// How much is in it.
+    counts: Counts,
+    /// Addresses of strings that its records point to.
+    texts: HashSet<u64>,
+    /// API calls in it.
+    calls: HashSet<(u32, u32)>,
+}
+
+impl Piece {
+    fn add(&mut self, record: &Record) {
+        self.counts.records += 1;
+        match record {
+            Record::Kernel(kernel) => {
+                self.texts.insert(kernel.name);
+                self.counts.device += 1;
+            }
+            Record::Copy(_) | Record::Fill(_) => self.counts.device += 1,
+            Record::Device(device) => {
+                self.texts.insert(device.name);
+            }
+            Record::Api(api) => {
+                let domain = if api.runtime {
+                    RUNTIME_DOMAIN
+                } else {
+                    DRIVER_DOMAIN
+                };
+                self.calls.insert((domain, api.cbid));
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Worker {
@@ -66,8 +117,12 @@ impl Worker {
             texts: HashMap::new(),
             calls: HashSet::new(),
             domains: 0,
-            scratch: Vec::new(),
+            spare: Vec::new(),
             odd_buffers: 0,
+            records: 0,
+            unkept: Counts::default(),
+            facts: Vec::new(),
+            open: OpenRanges::default(),
         }
     }
 
@@ -90,7 +145,10 @@ impl Worker {
                     session.buffers.recycle(filled);
                 }
                 Wait::Closed => break,
-                Wait::Woken => self.ranges(false),
+                Wait::Woken => {
+                    let batches = self.take_batches(false);
+                    self.ranges(batches);
+                }
                 Wait::Time => {}
             }
             if session.cupti().is_some() {
@@ -103,17 +161,19 @@ impl Worker {
             }
             if now >= flush {
                 flush = now + period;
+                let batches = self.take_batches(false);
                 if let Some(cupti) = session.cupti() {
                     cupti.flush(false);
                 }
-                self.settle(false);
+                self.settle(batches);
             }
         }
-        self.settle(true);
+        let batches = self.take_batches(true);
+        self.settle(batches);
         self.end();
     }
 
-    /// Writes one buffer, and before it the strings that its records point to.
+    /// Writes one buffer, whole or in pieces.
     fn write(&mut self, filled: &Filled) {
         let session = self.session;
         let Some(cupti) = session.cupti() else {
@@ -124,39 +184,97 @@ impl Worker {
         }
         let bytes = filled.bytes();
         let sizes = self.sizes.clone();
+        let most = session.spool.piece();
         let mut records = Records::new(bytes, &sizes);
-        let mut here = HashSet::new();
-        let mut count = 0;
-        for record in records.by_ref() {
-            count += 1;
-            match record {
-                Record::Kernel(kernel) if here.insert(kernel.name) => self.text(kernel.name),
-                Record::Device(device) if here.insert(device.name) => self.text(device.name),
-                Record::Api(api) => {
-                    let domain = if api.runtime {
-                        RUNTIME_DOMAIN
-                    } else {
-                        DRIVER_DOMAIN
-                    };
-                    self.call(cupti, domain, api.cbid);
-                }
-                _ => {}
+        let mut piece = Piece::default();
+        loop {
+            let from = bytes.len() - records.rest();
+            let Some(record) = records.next() else {
+                break;
+            };
+            let end = bytes.len() - records.rest();
+            if end - piece.from > most && piece.from < from {
+                self.keep(cupti, &bytes[piece.from..from], &piece);
+                piece = Piece {
+                    from,
+                    ..Piece::default()
+                };
             }
+            if session.config.ring
+                && matches!(record, Record::Device(_) | Record::Context(_))
+                && self.facts.len() < MOST_FACTS
+            {
+                self.facts.extend_from_slice(&bytes[from..end]);
+            }
+            piece.add(&record);
         }
-        if records.rest() > 0 {
-            self.odd_buffers += 1;
-        }
-        session.records.fetch_add(count, Ordering::Relaxed);
-        session
-            .dropped
-            .fetch_add(cupti.dropped(), Ordering::Relaxed);
+        self.odd_buffers += u64::from(records.rest() > 0);
+        self.keep(cupti, &bytes[piece.from..], &piece);
+    }
+
+    /// Writes a piece of a buffer, and before it the strings that its records point to.
+    fn keep(&mut self, cupti: &Cupti, bytes: &[u8], piece: &Piece) {
+        let session = self.session;
+        self.records += piece.counts.records;
+        self.make_room(bytes.len());
+        self.names(cupti, piece);
         match session.spool.frame(Tag::Buffer, &[bytes]) {
-            Written::Yes => {}
-            Written::Full => {
-                session.unkept.fetch_add(1, Ordering::Relaxed);
-                self.full();
+            Written::Yes => session.spool.count(piece.counts),
+            written => {
+                self.unkept.add(piece.counts);
+                self.stop(written);
             }
-            Written::Failed => self.failed(),
+        }
+    }
+
+    /// With a ring, has room for `bytes` of records. A file that begins is told all that those before said
+    /// and that it needs to be read by itself.
+    fn make_room(&mut self, bytes: usize) {
+        let session = self.session;
+        if !session.spool.make_room(bytes) {
+            return;
+        }
+        self.texts.clear();
+        self.calls.clear();
+        self.domains = 0;
+        self.new_domains();
+        if let Some(cupti) = session.cupti().filter(|_| !self.facts.is_empty()) {
+            let facts = std::mem::take(&mut self.facts);
+            let mut piece = Piece::default();
+            for record in Records::new(&facts, &self.sizes) {
+                piece.add(&record);
+            }
+            self.names(cupti, &piece);
+            session.spool.frame(Tag::Buffer, &[&facts]);
+            self.facts = facts;
+        }
+        for (thread, events) in self.open.batches() {
+            let parts = [&thread.to_le_bytes()[..], &[0; 4], &events];
+            session.spool.frame(Tag::Open, &parts);
+        }
+        if let Some(lost) = session.spool.lost().filter(|lost| lost.files > 0) {
+            let mut fields = Vec::new();
+            let mut number = |name: &str, value: u64| {
+                push_field(&mut fields, name, value.to_string().as_bytes());
+            };
+            number("files", lost.files);
+            number("bytes", lost.bytes);
+            number("records", lost.records);
+            number("device_records", lost.device);
+            number("ranges", lost.ranges);
+            number("until_realtime_ns", lost.until);
+            session.spool.frame(Tag::Lost, &[&fields]);
+        }
+        session.spool.remove_oldest();
+    }
+
+    /// Writes the names that records of `piece` have, unless they are written.
+    fn names(&mut self, cupti: &Cupti, piece: &Piece) {
+        for address in &piece.texts {
+            self.text(*address);
+        }
+        for (domain, id) in &piece.calls {
+            self.call(cupti, *domain, *id);
         }
     }
 
@@ -191,56 +309,131 @@ impl Worker {
         }
     }
 
-    /// Writes the ranges of all threads.
-    fn ranges(&mut self, last: bool) {
-        let session = self.session;
+    /// Writes the names of domains that are new.
+    fn new_domains(&mut self) {
         for (number, name) in nvtx::domains(self.domains) {
             self.domains += 1;
-            let parts = [&number.to_le_bytes()[..], &name];
-            session.spool.frame(Tag::Domain, &parts);
-        }
-        let threads = lock(&session.threads).clone();
-        let mut full = false;
-        for thread in &threads {
-            thread.take(session, last, &mut self.scratch);
-            if !self.scratch.is_empty() {
-                let parts = [&thread.id().to_le_bytes()[..], &[0; 4], &self.scratch];
-                full |= session.spool.frame(Tag::Nvtx, &parts) == Written::Full;
-            }
-            self.scratch.clear();
-        }
-        drop(threads);
-        // A thread that has ended leaves its log to the session alone.
-        lock(&session.threads).retain(|thread| Arc::strong_count(thread) > 1);
-        if full {
-            self.full();
+            let parts = [&number.to_le_bytes()[..], name];
+            self.session.spool.frame(Tag::Domain, &parts);
         }
     }
 
-    /// Writes the ranges of all threads and the clocks, and hands everything to the system.
-    fn settle(&mut self, last: bool) {
-        self.ranges(last);
+    /// Takes what threads have left behind.
+    fn take_batches(&mut self, last: bool) -> Vec<(u32, Vec<u8>)> {
+        let session = self.session;
+        let threads = lock(&session.threads).clone();
+        let mut batches = Vec::new();
+        let mut gone = HashSet::new();
+        for thread in &threads {
+            // A thread that has ended leaves its log to the session alone; asked before its last events are
+            // taken, for it may end at any moment.
+            if Arc::strong_count(thread) == 2 {
+                gone.insert(Arc::as_ptr(thread));
+            }
+            let spare = self.spare.pop();
+            let mut batch = spare.unwrap_or_else(|| Vec::with_capacity(nvtx::SPACE));
+            thread.take(session, last, &mut batch);
+            if batch.is_empty() {
+                self.spare.push(batch);
+            } else {
+                batches.push((thread.id(), batch));
+            }
+        }
+        lock(&session.threads).retain(|thread| !gone.contains(&Arc::as_ptr(thread)));
+        batches
+    }
+
+    /// Writes `batches`, and before them the work that was done in their ranges, as far as it came: what a
+    /// ring removes of ranges is then older than what it keeps of their work.
+    fn ranges(&mut self, batches: Vec<(u32, Vec<u8>)>) {
+        let session = self.session;
+        for _ in 0..session.buffers.waiting() {
+            if let Some(filled) = session.buffers.next() {
+                self.write(&filled);
+                session.buffers.recycle(filled);
+            }
+        }
+        self.new_domains();
+        for (thread, mut batch) in batches {
+            self.batch(thread, &batch);
+            batch.clear();
+            self.spare.push(batch);
+        }
+    }
+
+    /// Writes events of one thread, whole or in pieces.
+    fn batch(&mut self, thread: u32, batch: &[u8]) {
+        let session = self.session;
+        let most = session.spool.piece();
+        let mut from = 0;
+        while from < batch.len() {
+            let mut events = NvtxEvents::of_batch(&batch[from..]);
+            // What is not kept loses the ranges that begin in it; what is removed loses those that end
+            // in it, for those that do not are told again.
+            let (mut begin, mut ended) = (Counts::default(), Counts::default());
+            let mut end = from;
+            while let Some(event) = events.next() {
+                use NvtxOp::{End, Mark, Pop, Push, Start};
+                begin.ranges += u64::from(matches!(event.op, Push | Start | Mark));
+                ended.ranges += u64::from(matches!(event.op, Pop | End | Mark));
+                end = batch.len() - events.rest();
+                if end - from >= most {
+                    break;
+                }
+            }
+            ended.until = clock::realtime();
+            let piece = &batch[from..end];
+            if piece.is_empty() {
+                return;
+            }
+            self.make_room(piece.len());
+            let parts = [&thread.to_le_bytes()[..], &[0; 4], piece];
+            match session.spool.frame(Tag::Nvtx, &parts) {
+                Written::Yes => session.spool.count(ended),
+                written => {
+                    self.unkept.add(begin);
+                    self.stop(written);
+                }
+            }
+            if session.config.ring {
+                self.open.add(thread, NvtxEvents::of_batch(piece));
+            }
+            from = end;
+        }
+    }
+
+    /// Writes `batches` and the clocks, and hands everything to the system.
+    fn settle(&mut self, batches: Vec<(u32, Vec<u8>)>) {
+        self.ranges(batches);
+        self.make_room(0);
         let session = self.session;
         let cupti = session.cupti().and_then(Cupti::timestamp).unwrap_or(0);
-        let clocks = [clock::realtime(), clock::monotonic(), cupti].map(u64::to_le_bytes);
+        let now = clock::realtime();
+        let clocks = [now, clock::monotonic(), cupti].map(u64::to_le_bytes);
         let parts = [&clocks[0][..], &clocks[1], &clocks[2]];
-        if session.spool.frame(Tag::Clock, &parts) == Written::Full {
-            self.full();
-        }
-        if session.spool.flush() == Written::Failed {
-            self.failed();
-        }
+        let written = session.spool.frame(Tag::Clock, &parts);
+        session.spool.count(Counts {
+            until: now,
+            ..Counts::default()
+        });
+        self.stop(written);
+        self.stop(session.spool.flush());
     }
 
-    fn full(&self) {
-        let bytes = self.session.config.max_spool.unwrap_or(0);
-        let line = format!("recording stopped: the spool has reached its limit of {bytes} bytes");
+    /// Stops recording when nothing more can be written.
+    fn stop(&self, written: Written) {
+        let line = match written {
+            Written::Yes => return,
+            Written::Full => {
+                let bytes = self.session.config.max_spool.unwrap_or(0);
+                format!("recording stopped: the spool has reached its limit of {bytes} bytes")
+            }
+            Written::Failed => format!(
+                "recording stopped: the spool cannot be written any more ({})",
+                self.session.spool.why()
+            ),
+        };
         self.session.gate.close(self.session, &line);
-    }
-
-    fn failed(&self) {
-        let line = "recording stopped: the spool cannot be written any more";
-        self.session.gate.close(self.session, line);
     }
 
     /// The last frame: what there was.
@@ -250,15 +443,21 @@ impl Worker {
         let mut number = |name: &str, value: u64| {
             push_field(&mut fields, name, value.to_string().as_bytes());
         };
-        number("records", session.records.load(Ordering::Relaxed));
-        number("records_dropped", session.dropped.load(Ordering::Relaxed));
+        number("records", self.records);
         number("buffers_requested", session.buffers.requested());
+        if let Some(cupti) = session.cupti() {
+            let dropped = cupti.dropped(std::ptr::null_mut(), 0);
+            session.dropped.fetch_add(dropped, Ordering::Relaxed);
+        }
         let outstanding = session.buffers.outstanding();
         number(
             "buffers_outstanding",
             u64::try_from(outstanding).unwrap_or(0),
         );
-        number("buffers_unkept", session.unkept.load(Ordering::Relaxed));
+        number("records_dropped", session.dropped.load(Ordering::Relaxed));
+        number("records_unkept", self.unkept.records);
+        number("device_records_unkept", self.unkept.device);
+        number("ranges_unkept", self.unkept.ranges);
         number("buffers_odd", self.odd_buffers);
         number("end_realtime_ns", clock::realtime());
         session.spool.frame(Tag::End, &[&fields]);

@@ -51,6 +51,12 @@ pub enum Tag {
     Capture = 10,
     /// Name of an NVTX domain: number (4 bytes), then the name.
     Domain = 11,
+    /// What earlier pieces of the spool held that were removed to make room, as
+    /// [fields](crate::fields()).
+    Lost = 12,
+    /// NVTX ranges of one thread that were open when this piece of the spool began, as in
+    /// [`Nvtx`](Tag::Nvtx). They say nothing new where the piece before is there.
+    Open = 13,
 }
 
 impl Tag {
@@ -68,6 +74,8 @@ impl Tag {
             9 => Self::Sizes,
             10 => Self::Capture,
             11 => Self::Domain,
+            12 => Self::Lost,
+            13 => Self::Open,
             _ => return None,
         })
     }

@@ -25,6 +25,8 @@ pub enum NvtxOp {
     Mark = 5,
     /// The thread with the id gets a name.
     NameThread = 6,
+    /// Events of this thread are missing, as many as the id says: it left more than there was room for.
+    Gap = 7,
 }
 
 impl NvtxOp {
@@ -36,6 +38,7 @@ impl NvtxOp {
             4 => Self::End,
             5 => Self::Mark,
             6 => Self::NameThread,
+            7 => Self::Gap,
             _ => return None,
         })
     }
@@ -50,7 +53,8 @@ pub struct NvtxEvent<'a> {
     pub domain: u32,
     /// `CLOCK_REALTIME` in nanoseconds.
     pub time: u64,
-    /// Id of a range that is started and ended, or of a thread that gets a name; else 0.
+    /// Id of a range that is started and ended, or of a thread that gets a name; for a gap, a count;
+    /// else 0.
     pub id: u64,
     /// Name as the program gave it, cut at 65,535 bytes; empty where there is none.
     pub name: &'a [u8],
@@ -78,6 +82,16 @@ impl<'a> NvtxEvents<'a> {
     /// The thread and the events of a frame; `None` when it is too short for a thread.
     pub fn of_frame(data: &'a [u8]) -> Option<(u32, Self)> {
         Some((u32_at(data, 0)?, Self(data.get(8..)?)))
+    }
+
+    /// The events of a batch that has no thread in front.
+    pub fn of_batch(batch: &'a [u8]) -> Self {
+        Self(batch)
+    }
+
+    /// Bytes that were not read yet.
+    pub fn rest(&self) -> usize {
+        self.0.len()
     }
 }
 

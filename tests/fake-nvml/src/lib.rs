@@ -6,12 +6,17 @@
 //! |---|---|
 //! | `FAKE_NVML_DENIED` | nothing is permitted |
 //! | `FAKE_NVML_NO_ENERGY` | there is no energy counter, as before Volta |
+//! | `FAKE_NVML_NO_GPM` | device 0 has no counters of its own, as before Hopper; device 1 never has |
+//! | `FAKE_NVML_NO_PCIE_RECEIVED` | one of those counters is not there |
 
 use std::ffi::{c_char, c_uint, c_ulonglong};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlMemory_t, nvmlMemory_v2_t, nvmlUtilization_t};
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t, nvmlMemory_t,
+    nvmlMemory_v2_t, nvmlUtilization_t,
+};
 
 const SUCCESS: u32 = 0;
 const INVALID_ARGUMENT: u32 = 2;
@@ -124,6 +129,54 @@ functions! {
     fn nvmlDeviceGetCurrentClocksThrottleReasons(device: nvmlDevice_t, reasons: *mut c_ulonglong) {
         // The second device is always at its power cap.
         *reasons = if index(device) == 0 { 0 } else { 4 };
+        SUCCESS
+    }
+    fn nvmlGpmQueryDeviceSupport(device: nvmlDevice_t, support: *mut nvmlGpmSupport_t) {
+        if (*support).version != 1 {
+            return INVALID_ARGUMENT;
+        }
+        let is_there = index(device) == 0 && std::env::var_os("FAKE_NVML_NO_GPM").is_none();
+        (*support).isSupportedDevice = is_there.into();
+        SUCCESS
+    }
+    fn nvmlGpmSampleAlloc(sample: *mut nvmlGpmSample_t) {
+        *sample = Box::into_raw(Box::new(0_u128)).cast();
+        SUCCESS
+    }
+    fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) {
+        drop(Box::from_raw(sample.cast::<u128>()));
+        SUCCESS
+    }
+    fn nvmlGpmSampleGet(device: nvmlDevice_t, sample: nvmlGpmSample_t) {
+        if index(device) != 0 {
+            return NOT_SUPPORTED;
+        }
+        *sample.cast::<u128>() = since_start();
+        SUCCESS
+    }
+    fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) {
+        let request = &mut *request;
+        let [before, after] =
+            [request.sample1, request.sample2].map(|sample| *sample.cast::<u128>());
+        if request.version != 1 || before >= after {
+            return INVALID_ARGUMENT;
+        }
+        let count = usize::try_from(request.numMetrics).unwrap_or(0);
+        for metric in &mut request.metrics[..count] {
+            metric.nvmlReturn = SUCCESS;
+            metric.value = match metric.metricId {
+                2 => 74.6,
+                5 => 51.2,
+                10 => 33.0,
+                20 => 120.4,
+                21 if std::env::var_os("FAKE_NVML_NO_PCIE_RECEIVED").is_none() => 80.0,
+                21 => {
+                    metric.nvmlReturn = NOT_SUPPORTED;
+                    continue;
+                }
+                _ => return INVALID_ARGUMENT,
+            };
+        }
         SUCCESS
     }
     fn nvmlDeviceGetPcieThroughput(device: nvmlDevice_t, counter: c_uint, rate: *mut c_uint) {

@@ -11,4 +11,4 @@ mod thread;
 pub(crate) use domain::domains;
 pub(crate) use table::GetExportTable;
 pub(crate) use table::attach;
-pub(crate) use thread::ThreadLog;
+pub(crate) use thread::{SPACE, ThreadLog};

@@ -9,13 +9,13 @@ use crate::buffer::lock;
 use crate::clock;
 use crate::session::{self, Session};
 
-/// Space to start with.
-const SPACE: usize = 1 << 18;
+/// Space to start with; the worker gives as much back when it takes a batch.
+pub(crate) const SPACE: usize = 1 << 18;
 
 /// From so many bytes on the worker is asked to write them: some thousand ranges, which stay in caches.
 const MANY: usize = 1 << 17;
 
-/// A thread that leaves more than this in one flush period loses the rest.
+/// A thread that leaves more than this before the worker comes loses the rest, and the worker is told.
 const MOST: usize = 1 << 26;
 
 /// A range that is open on this thread; kept only where recording is gated.
@@ -36,6 +36,8 @@ struct Inner {
     depths: Vec<i32>,
     /// The worker was asked to take the batch.
     asked: bool,
+    /// Events that there was no room for since the batch was taken last.
+    lost: u64,
 }
 
 /// The ranges of one thread.
@@ -183,7 +185,10 @@ impl ThreadLog {
                 }
             }
         }
-        std::mem::swap(&mut inner.batch, batch);
+        inner.end_gap();
+        if !inner.batch.is_empty() {
+            std::mem::swap(&mut inner.batch, batch);
+        }
     }
 }
 
@@ -226,15 +231,33 @@ impl Inner {
             // Ranges by id are few: both ends are recorded, and matched when they are read.
             NvtxOp::Start | NvtxOp::End | NvtxOp::NameThread => self.push(event),
             NvtxOp::Mark if is_open => self.push(event),
-            NvtxOp::Mark => {}
+            NvtxOp::Mark | NvtxOp::Gap => {}
         }
         closes
     }
 
     #[inline]
     fn push(&mut self, event: &NvtxEvent<'_>) {
-        if self.batch.len() < MOST {
+        // What comes behind a gap is behind it, too: the reader must not take ends for others'.
+        if self.batch.len() < MOST && self.lost == 0 {
             push_event(&mut self.batch, event);
+        } else {
+            self.lost += 1;
+        }
+    }
+
+    /// Says at the end of the batch how many events are missing there.
+    fn end_gap(&mut self) {
+        let id = std::mem::take(&mut self.lost);
+        if id > 0 {
+            let gap = NvtxEvent {
+                op: NvtxOp::Gap,
+                domain: 0,
+                time: clock::realtime(),
+                id,
+                name: b"",
+            };
+            push_event(&mut self.batch, &gap);
         }
     }
 
@@ -276,5 +299,37 @@ impl Inner {
         let before = *depth;
         *depth = (before + change).max(0);
         before.min(before + change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracekit_spool::NvtxEvents;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_leaves_too_much_says_how_much_is_missing() {
+        let mut inner = Inner::default();
+        let name = [b'x'; 60_000];
+        let event = NvtxEvent {
+            op: NvtxOp::Mark,
+            domain: 0,
+            time: 1,
+            id: 0,
+            name: &name,
+        };
+        for _ in 0..1_200 {
+            inner.push(&event);
+        }
+        inner.end_gap();
+        let events: Vec<_> = NvtxEvents::of_batch(&inner.batch).collect();
+        let (last, kept) = events.split_last().unwrap();
+        // 60,024 bytes each: room for 1,119 of them.
+        assert_eq!((last.op, last.id, kept.len()), (NvtxOp::Gap, 81, 1_119));
+        inner.batch.clear();
+        inner.push(&event);
+        inner.end_gap();
+        assert_eq!(NvtxEvents::of_batch(&inner.batch).count(), 1);
     }
 }
