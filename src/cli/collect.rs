@@ -101,12 +101,12 @@ pub(super) struct Args {
     ring: bool,
 
     /// Bytes of a CUPTI buffer
-    #[arg(long, value_name = "BYTES", value_parser = size, default_value = "4MiB")]
+    #[arg(long, value_name = "BYTES", value_parser = buffer_size, default_value = "4MiB")]
     #[arg(help_heading = "Recording")]
     buffer_size: u64,
 
     /// How long records stay in the program before they are in a file
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "500ms")]
+    #[arg(long, value_name = "TIME", value_parser = flush_period, default_value = "500ms")]
     #[arg(help_heading = "Recording")]
     flush_period: Duration,
 
@@ -208,6 +208,22 @@ fn size(text: &str) -> std::result::Result<u64, String> {
     let bytes = (number * factor).round();
     // As text: the whole of a float that is small enough is an integer.
     format!("{bytes:.0}").parse().map_err(|_| wrong())
+}
+
+fn buffer_size(text: &str) -> std::result::Result<u64, String> {
+    let bytes = size(text)?;
+    if !(4 << 10..=128 << 20).contains(&bytes) {
+        return Err("a buffer has 4KiB to 128MiB".to_owned());
+    }
+    Ok(bytes)
+}
+
+fn flush_period(text: &str) -> std::result::Result<Duration, String> {
+    let period = time(text)?;
+    if !(Duration::from_millis(10)..=Duration::from_mins(1)).contains(&period) {
+        return Err("a flush period is 10ms to 1min".to_owned());
+    }
+    Ok(period)
 }
 
 fn spool_size(text: &str) -> std::result::Result<u64, String> {

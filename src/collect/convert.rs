@@ -17,7 +17,7 @@ use super::nvml::Samples;
 use super::recording::{Process, Recording};
 use super::run::{SPOOLS, TraceFile};
 use super::sample_file;
-use super::spool_files::list;
+use super::spool_files::{SpoolFiles, list};
 use super::write::{SPOOL_KEY, Source as TraceSource, link_devices, write_trace};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ingest::Source;
@@ -25,7 +25,7 @@ use crate::ingest::Source;
 /// Makes traces of the spools of a run that could not do so itself, because it was killed.
 ///
 /// # Errors
-/// When there are no spools in `folder`, or it cannot be written.
+/// When there are no spools in `folder`, or one of them cannot be made a trace of; the others are.
 pub fn convert_folder(
     folder: &Path,
     keep: bool,
@@ -41,7 +41,7 @@ pub fn convert_folder(
         let message = "holds no spools (files that end in .tkspool)";
         return Err(Error::new(ErrorKind::Usage, message).in_file(folder));
     }
-    Conversion {
+    let mut converted = Conversion {
         folder,
         spools: &spools,
         samples: &sample_file::load(&spools)?,
@@ -49,7 +49,14 @@ pub fn convert_folder(
         grace: Duration::ZERO,
         start: now(),
     }
-    .run(tell)
+    .run(tell);
+    match converted.errors.pop() {
+        None => Ok(converted.traces),
+        Some(last) => {
+            converted.tell_errors(tell);
+            Err(last)
+        }
+    }
 }
 
 /// The trace of a spool, given as its files in order, uncompressed, and the notes about it; `None` when it
@@ -73,6 +80,26 @@ pub fn convert_bytes(spool: &[&[u8]]) -> Option<(Vec<u8>, Vec<String>)> {
     Some((out, recording.notes))
 }
 
+/// What became of spools.
+#[derive(Default)]
+pub(super) struct Converted {
+    /// In order of path.
+    pub(super) traces: Vec<TraceFile>,
+    /// Why there are not more.
+    errors: Vec<Error>,
+}
+
+impl Converted {
+    /// Says what failed.
+    pub(super) fn tell_errors(&self, tell: &mut dyn FnMut(&str)) {
+        for error in &self.errors {
+            tell(&format!(
+                "a trace is missing, and its spool is kept: {error}"
+            ));
+        }
+    }
+}
+
 /// Making traces of spools.
 pub(super) struct Conversion<'a> {
     pub(super) folder: &'a Path,
@@ -87,60 +114,44 @@ pub(super) struct Conversion<'a> {
 }
 
 impl Conversion<'_> {
-    /// Writes a trace for each spool, and removes the spools that nothing will be added to.
-    pub(super) fn run(&self, tell: &mut dyn FnMut(&str)) -> Result<Vec<TraceFile>> {
+    /// Writes a trace for each spool, and removes the spools that nothing will be added to. A spool that
+    /// fails is kept, and the others are gone on with.
+    pub(super) fn run(&self, tell: &mut dyn FnMut(&str)) -> Converted {
         let host = name::host();
-        let mut traces = Vec::new();
+        let mut converted = Converted::default();
         let mut kept = self.keep;
         let until = Instant::now() + self.grace;
-        let spools = list(self.spools)?;
+        let spools = list(self.spools).unwrap_or_else(|error| {
+            converted.errors.push(error);
+            Vec::new()
+        });
         for spool in &spools {
-            let (recording, running) = loop {
-                let sources = spool.open()?;
-                let bytes: Vec<&[u8]> = sources.iter().map(Source::bytes).collect();
-                let recording = decode(&bytes);
-                let running = recording
-                    .as_ref()
-                    .is_some_and(|it| it.end.is_none() && is_running(&it.process));
-                if !running || Instant::now() >= until {
-                    break (recording, running);
+            match self.one(spool, &host, spools.len() == 1, until, tell) {
+                Ok((trace, keep)) => {
+                    converted.traces.extend(trace);
+                    kept |= keep;
                 }
-                drop(sources);
-                std::thread::sleep(Duration::from_millis(20));
-            };
-            let Some(mut recording) = recording else {
-                let folder = self.spools.display();
-                tell(&format!("{folder}: {} is no spool", spool.stem));
-                kept = true;
-                continue;
-            };
-            if running {
-                recording.notes.pop();
-                recording.notes.push(
-                    "still runs: its trace has what it did until the command ended; the spool is kept"
-                        .to_owned(),
-                );
+                Err(error) => {
+                    converted.errors.push(error);
+                    kept = true;
+                }
             }
-            let pid = recording.process.pid;
-            for note in &recording.notes {
-                tell(&format!("process {pid}: {note}"));
-            }
-            traces.push(self.write(&recording, &spool.stem, &host, spools.len() == 1)?);
-            if !running && !self.keep {
-                spool.remove()?;
-            }
-            kept |= running;
         }
-        if traces.is_empty() {
+        if spools.is_empty() {
             tell(
-                "no process started CUDA or used NVTX: there is no device activity and no range (is there an NVIDIA driver?)",
+                "no process started CUDA or used NVTX: there is no device activity and no range (is there an NVIDIA driver, and may the program write here?)",
             );
         }
+        let traces = &mut converted.traces;
         if traces.iter().all(|trace| trace.samples == 0) && !self.samples.values.is_empty() {
-            traces.push(write_samples(self.folder, self.samples, self.start)?);
+            match write_samples(self.folder, self.samples, self.start) {
+                Ok(trace) => traces.push(trace),
+                Err(error) => converted.errors.push(error),
+            }
         }
         if kept && !self.samples.values.is_empty() {
-            sample_file::save(self.spools, self.samples)?;
+            let saved = sample_file::save(self.spools, self.samples);
+            converted.errors.extend(saved.err());
         } else if !kept {
             // Other files in it are not ours; where there is none of these, all is well.
             let _ = fs::remove_file(self.spools.join(sample_file::NAME));
@@ -150,7 +161,52 @@ impl Conversion<'_> {
             let _ = fs::remove_dir(self.folder);
         }
         traces.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(traces)
+        converted
+    }
+
+    /// The trace of one spool, and whether that is kept. `alone` when there is no other.
+    fn one(
+        &self,
+        spool: &SpoolFiles,
+        host: &str,
+        alone: bool,
+        until: Instant,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(Option<TraceFile>, bool)> {
+        let (recording, running) = loop {
+            let sources = spool.open()?;
+            let bytes: Vec<&[u8]> = sources.iter().map(Source::bytes).collect();
+            let recording = decode(&bytes);
+            let running = recording
+                .as_ref()
+                .is_some_and(|it| it.end.is_none() && is_running(&it.process));
+            if !running || Instant::now() >= until {
+                break (recording, running);
+            }
+            drop(sources);
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let Some(mut recording) = recording else {
+            let folder = self.spools.display();
+            tell(&format!("{folder}: {} is no spool", spool.stem));
+            return Ok((None, true));
+        };
+        if running {
+            recording.notes.pop();
+            recording.notes.push(
+                "still runs: its trace has what it did until the command ended; the spool is kept"
+                    .to_owned(),
+            );
+        }
+        let pid = recording.process.pid;
+        for note in &recording.notes {
+            tell(&format!("process {pid}: {note}"));
+        }
+        let trace = self.write(&recording, &spool.stem, host, alone)?;
+        if !running && !self.keep {
+            spool.remove()?;
+        }
+        Ok((Some(trace), running))
     }
 
     /// Writes the trace of one process, whose spool is called `spool`; `alone` when there is no other.
@@ -212,9 +268,11 @@ pub(super) fn write_samples(folder: &Path, samples: &Samples, start: u64) -> Res
         host: &host,
         base: base_of(&recording, start),
         notes: &samples.notes,
-        spool: None,
+        spool: Some(sample_file::NAME),
     };
-    let path = name::free(folder, &format!("{host}_nvml"), |_| false);
+    let path = name::free(folder, &format!("{host}_nvml"), |path| {
+        is_of_spool(path, sample_file::NAME)
+    });
     write_file(&path, &source)?;
     Ok(TraceFile {
         path,

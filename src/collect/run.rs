@@ -134,7 +134,7 @@ pub fn collect(options: &CollectOptions, tell: &mut dyn FnMut(&str)) -> Result<C
         for note in &samples.notes {
             tell(note);
         }
-        traces = Conversion {
+        let converted = Conversion {
             folder: &options.folder,
             spools: &spools,
             samples: &samples,
@@ -142,7 +142,10 @@ pub fn collect(options: &CollectOptions, tell: &mut dyn FnMut(&str)) -> Result<C
             grace: GRACE,
             start,
         }
-        .run(tell)?;
+        .run(tell);
+        // The status of the command is passed on whatever becomes of the traces.
+        converted.tell_errors(tell);
+        traces = converted.traces;
     }
     Ok(Collected { ended, traces })
 }

@@ -176,6 +176,40 @@ fn an_unwritable_folder_stops_nothing() {
 }
 
 #[test]
+fn a_trace_that_cannot_be_written_changes_no_status_and_keeps_its_spool() {
+    if !has_python() {
+        return;
+    }
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/inject/fixture.py");
+    let script =
+        format!("python3 {fixture} steps:1 block & python3 {fixture} steps:2; wait; exit 6");
+    let run = Run::of(&["sh", "-c", &script]);
+    let done = run.done();
+    assert_eq!(done.code, 6, "{}", done.stderr);
+    done.assert_told("a trace is missing, and its spool is kept: ");
+    assert_eq!(done.only().count("kernel"), 12);
+    // Nothing is in the way any more.
+    for entry in std::fs::read_dir(run.output()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "tmp") {
+            std::fs::remove_dir(path).unwrap();
+        }
+    }
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tracekit"))
+        .args(["collect", "--convert"])
+        .arg(run.output())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let mut kernels: Vec<_> = crate::run::traces(&run.output())
+        .iter()
+        .map(|trace| trace.count("kernel"))
+        .collect();
+    kernels.sort_unstable();
+    assert_eq!(kernels, [6, 12]);
+}
+
+#[test]
 fn a_missing_library_stops_nothing() {
     let run = Run::of(&["sh", "-c", "exit 4"]).set("TRACEKIT_INJECT", "/nowhere/inject.so");
     let done = run.done();

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tracekit_spool::{Frames, Record, RecordSizes, Records, Tag};
 
 use crate::files::spool;
-use crate::run::has_python;
+use crate::run::{Run, has_python};
 
 #[expect(clippy::print_stderr, reason = "says why a test does nothing")]
 fn wheel() -> Option<PathBuf> {
@@ -221,4 +221,46 @@ fn the_real_library_walks_the_same_records() {
         "CUPTI {} walked the same {total} records",
         answer["version"]
     );
+}
+
+#[test]
+fn the_real_library_without_a_driver_stops_nothing_and_tells_its_sizes() {
+    let Some(folder) = wheel() else {
+        return;
+    };
+    // Where the wheel has it depends on its version.
+    let script = "import glob, sys; print(sorted(glob.glob(sys.argv[1] + '/**/libcupti.so.1*', recursive=True))[0])";
+    let found = Command::new("python3")
+        .args(["-c", script])
+        .arg(folder)
+        .output()
+        .unwrap();
+    let library = String::from_utf8(found.stdout).unwrap();
+    let run = Run::new(&["steps:2", "exit:3"])
+        .set("TRACEKIT_CUPTI", library.trim())
+        .option(&["--keep-spool"]);
+    let done = run.done();
+    assert_eq!(done.code, 3, "{}", done.stderr);
+    done.assert_told("no device activity: CUPTI cannot be used here");
+    assert_eq!(done.only().count("user_annotation"), 6);
+    let real = sizes(&done_spool(&run));
+    // The same version as the stand-in has.
+    assert_eq!(real, sizes(&spool(&["steps:1"])));
+    assert_eq!(real.get(10), Some(216));
+}
+
+fn done_spool(run: &Run) -> Vec<u8> {
+    let mut files = std::fs::read_dir(run.output().join("spool")).unwrap();
+    let spool = files.find_map(|file| {
+        let path = file.unwrap().path();
+        let is_spool = path.extension().is_some_and(|ending| ending == "tkspool");
+        is_spool.then(|| std::fs::read(path).unwrap())
+    });
+    spool.unwrap()
+}
+
+fn sizes(spool: &[u8]) -> RecordSizes {
+    let mut frames = Frames::new(spool).unwrap();
+    let frame = frames.find(|frame| frame.tag == Some(Tag::Sizes)).unwrap();
+    RecordSizes::of_frame(frame.data)
 }

@@ -10,4 +10,5 @@ python3 -m pip download --quiet --no-deps --dest "$folder/wheels" \
 for wheel in "$folder"/wheels/*.whl; do
     python3 -m zipfile -e "$wheel" "$folder"
 done
-TRACEKIT_CUPTI_WHEEL=$folder cargo test --test inject layouts -- --nocapture
+TRACEKIT_CUPTI_WHEEL=$folder cargo test --no-default-features --features cli,collect \
+    --test inject layouts -- --nocapture

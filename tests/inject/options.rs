@@ -228,6 +228,8 @@ fn wrong_usage_is_refused_before_anything_runs() {
         &["collect", "--range", "a", "--delay", "1s", "--", "true"],
         &["collect", "--env", "x", "--", "true"],
         &["collect", "--ring", "--", "true"],
+        &["collect", "--buffer-size", "1KiB", "--", "true"],
+        &["collect", "--flush-period", "2min", "--", "true"],
         &["collect", "--max-spool", "100KiB", "--", "true"],
         &["collect", "--convert", "/nowhere"],
         &["collect", "--nvml-only", "--interval", "0"],

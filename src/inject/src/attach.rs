@@ -9,6 +9,10 @@ use crate::session::Session;
 /// How often CUPTI itself is to complete buffers, beside the flushes of the worker.
 const FLUSH_PERIOD_MS: u32 = 1_000;
 
+/// What subscribing answers when another tool was there first: `MAX_LIMIT_REACHED` in older versions, then
+/// `MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`.
+const TAKEN: [u32; 2] = [12, 39];
+
 /// Has CUPTI record into this session, once.
 pub(crate) fn attach(session: &'static Session) {
     let mut first = false;
@@ -53,9 +57,11 @@ fn prepare(session: &'static Session, cupti: Cupti) -> Option<Cupti> {
     let code = cupti.subscribe();
     if code != 0 {
         let why = cupti.explain(code);
-        spool.note(&format!(
-            "no device activity: another tool has subscribed to CUPTI ({why})"
-        ));
+        spool.note(&if TAKEN.contains(&code) {
+            format!("no device activity: another tool has subscribed to CUPTI ({why})")
+        } else {
+            format!("no device activity: CUPTI cannot be used here ({why})")
+        });
         return None;
     }
     let code = cupti.use_system_thread_ids();
