@@ -85,6 +85,13 @@ PYTHON
     must "only the range is recorded" test "$(count "${ranged[0]}" kernel)" -lt \
         "$(count "${ours[0]}" kernel)"
 
+    say ten, a ring
+    STEPS=60 collect -o "$work/ring" --max-spool 1MB --ring --buffer-size 256KiB -- \
+        python3 "$here/train.py" nvtx
+    ring=("$work"/ring/*.pt.trace.json.gz)
+    must "the newest step is kept" grep -q '"name":"ProfilerStep#59"' <(zcat "${ring[0]}")
+    must "the first is removed" test "$(zcat "${ring[0]}" | grep -c '"name":"ProfilerStep#0"')" -eq 0
+
     say fixtures
     STEPS=2 train profiler "$work/small.json"
     gzip -9c "$work/small.json" >"$out/kineto_2_steps.pt.trace.json.gz"

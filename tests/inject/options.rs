@@ -88,6 +88,52 @@ fn nvml_is_not_asked_with_an_interval_of_zero() {
 }
 
 #[test]
+fn the_interval_says_how_often_nvml_is_asked() {
+    let power = |interval: &str| {
+        let run = Run::of(&["sleep", "0.5"]).option(&["--interval", interval]);
+        let done = run.done();
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let text = done.only().json.to_string();
+        text.matches("GPU power").count()
+    };
+    // Two devices, at the start and at the end.
+    assert_eq!(power("10s"), 4);
+    assert!(power("50ms") > 8);
+}
+
+#[test]
+fn what_was_not_flushed_is_lost_with_a_killed_process() {
+    if !has_python() {
+        return;
+    }
+    let run = Run::new(&["steps:2", "sleep:0.3", "kill:9"]).option(&["--flush-period", "30s"]);
+    let done = run.done();
+    assert_eq!(done.code, 137);
+    done.assert_told("the process did not end in order");
+    let trace = done.only();
+    assert_eq!(
+        (trace.count("kernel"), trace.count("user_annotation")),
+        (0, 0)
+    );
+}
+
+#[test]
+fn buffers_have_the_size_that_was_asked_for() {
+    if !has_python() {
+        return;
+    }
+    let longest = |size: &str| {
+        let spools = crate::files::spools(&["many:1000"], &["--buffer-size", size]);
+        let frames = tracekit_spool::Frames::new(&spools[0]).unwrap();
+        let buffers = frames.filter(|frame| frame.tag == Some(tracekit_spool::Tag::Buffer));
+        buffers.map(|frame| frame.data.len()).max().unwrap()
+    };
+    // A launch is two records of 256 bytes.
+    assert!((8_192 - 256..=8_192).contains(&longest("8KiB")));
+    assert!((65_536 - 256..=65_536).contains(&longest("64KiB")));
+}
+
+#[test]
 fn counters_can_be_sampled_alone() {
     let run = Run::of(&[]).option(&["--nvml-only", "--duration", "200ms"]);
     let done = run.done();

@@ -70,9 +70,15 @@ impl Run {
         }
     }
 
+    /// Adds options; one that is there gets another value.
     pub(crate) fn option(mut self, words: &[&str]) -> Self {
-        self.options
-            .extend(words.iter().map(|&word| word.to_owned()));
+        for word in words {
+            let known = self.options.iter().position(|known| known == word);
+            if let Some(place) = known.filter(|_| word.starts_with("--")) {
+                self.options.drain(place..place + 2);
+            }
+            self.options.push((*word).to_owned());
+        }
         self
     }
 
