@@ -37,6 +37,8 @@ pub enum ErrorKind {
     Gzip,
     /// The zstd stream is damaged.
     Zstd,
+    /// The content takes more than it may.
+    TooLarge,
     /// A query cannot be understood, or names what is not there.
     Query,
     /// Options contradict each other or the input (for example an expected run is missing).

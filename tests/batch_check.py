@@ -1,9 +1,9 @@
-"""Reads the dataset of a batch with DuckDB and pyarrow, programs that are not ours, and compares them.
+"""Reads the dataset of a batch with DuckDB, pyarrow and pandas, programs that are not ours, and compares them.
 
     python3 tests/batch_check.py TRACEKIT PATH...
 
 Makes a dataset of PATHs and asks each reader for rows and sums of every table; both must say what `tracekit
-query` says, and find the columns `run` and `date` of the folders. Needs the packages duckdb and pyarrow.
+query` says, and find the columns `run` and `date` of the folders. Needs the packages duckdb, pyarrow and pandas.
 """
 
 import json
@@ -13,9 +13,10 @@ import tempfile
 from pathlib import Path
 
 import duckdb
+import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow as pa
 
 TABLES = {
     "runs": "device_sum_ns",
@@ -53,18 +54,24 @@ def by_pyarrow(dataset, table, column):
     return found
 
 
+def by_pandas(dataset, table, column):
+    whole = pd.read_parquet(f"{dataset}/{table}")
+    grouped = whole.groupby(whole["run"].astype(str))[column]
+    return {run: (int(grouped.size()[run]), int(grouped.sum()[run])) for run in grouped.groups}
+
+
 def main():
     tracekit, paths = sys.argv[1], sys.argv[2:]
     with tempfile.TemporaryDirectory() as folder:
         dataset = str(Path(folder) / "dataset")
-        made = subprocess.run([tracekit, "batch", *paths, "-o", dataset, "-q"])
+        made = subprocess.run([tracekit, "batch", *paths, "-o", dataset, "-q", "--infer"])
         if made.returncode not in (0, 4):
             sys.exit("the batch failed")
         wrong, rows = 0, 0
         for table, column in TABLES.items():
             expected = by_tracekit(tracekit, dataset, table, column)
             rows += sum(count for count, _ in expected.values())
-            for reader in (by_duckdb, by_pyarrow):
+            for reader in (by_duckdb, by_pyarrow, by_pandas):
                 found = reader(dataset, table, column)
                 if found != expected:
                     wrong += 1

@@ -43,7 +43,7 @@ def main():
         task = ray.remote(num_cpus=1)(batch)
         outs = [f"{folder}/part-{part}" for part in range(1, parts + 1)]
         waiting = [
-            task.remote(tracekit, paths, out, "--no-infer", "-j", "1", "--shard", f"{part}/{parts}")
+            task.remote(tracekit, paths, out, "-j", "1", "--shard", f"{part}/{parts}")
             for part, out in enumerate(outs, 1)
         ]
         workers = set(ray.get(waiting))
@@ -51,7 +51,7 @@ def main():
         done = subprocess.run(merged, stdout=subprocess.DEVNULL)
         if done.returncode not in (0, 4):
             sys.exit("the parts cannot be merged")
-        batch(tracekit, paths, f"{folder}/whole", "--no-infer")
+        batch(tracekit, paths, f"{folder}/whole")
         one, many = files(f"{folder}/whole"), files(f"{folder}/merged")
         wrong = sorted(name for name in one.keys() | many.keys() if one.get(name) != many.get(name))
         print(f"{len(workers)} workers, {len(one)} files, {len(wrong)} differ {wrong[:5]}")

@@ -37,30 +37,35 @@ struct Glance {
 }
 
 impl Analysis {
-    /// The record of an input with these bytes as stored. Nothing that it does to tracekit itself reaches the
-    /// caller.
-    pub(super) fn record(&self, bytes: &[u8]) -> std::result::Result<Record, Failure> {
-        guarded(|| {
-            let unpacked;
-            let content = if archive::is_xz(bytes) {
-                unpacked = archive::unpacked(bytes, self.ingest.max_content)
-                    .map_err(|error| Failure::of(&error, true))?;
-                unpacked.as_slice()
-            } else {
-                bytes
-            };
-            self.of_content(content).map_err(|error| {
-                let is_trace = error.is_damage() && kind::is_like_a_trace(&kind::head_of(content));
-                Failure::of(&error, is_trace)
-            })
+    /// The record of an input with these bytes as stored, which may hold up to `most` bytes of content.
+    pub(super) fn record(&self, bytes: &[u8], most: u64) -> std::result::Result<Record, Failure> {
+        let unpacked;
+        let content = if archive::is_xz(bytes) {
+            unpacked = archive::unpacked(bytes, most).map_err(|error| Failure::of(&error, true))?;
+            unpacked.as_slice()
+        } else {
+            bytes
+        };
+        self.of_content(content, most).map_err(|error| {
+            let is_damage = error.is_damage() || error.kind() == ErrorKind::TooLarge;
+            let is_trace = is_damage && kind::is_like_a_trace(&kind::head_of(content));
+            Failure::of(&error, is_trace)
         })
     }
 
-    fn of_content(&self, content: &[u8]) -> Result<Record> {
+    fn of_content(&self, content: &[u8], most: u64) -> Result<Record> {
+        #[cfg(test)]
+        assert!(
+            memchr::memmem::find(content, super::run::PANICS).is_none(),
+            "a test asked for this"
+        );
         let paths: [PathBuf; 0] = [];
         let request = Request {
             paths: &paths,
-            ingest: self.ingest,
+            ingest: IngestOptions {
+                max_content: most,
+                ..self.ingest
+            },
             options: &self.attribute,
             ranks: Vec::new(),
             expect: Vec::new(),

@@ -5,14 +5,14 @@
 //! median of the run lies farther from theirs than runs do among themselves: three times the median absolute
 //! deviation, scaled to a standard deviation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::dataset::read_dataset;
+use super::table::{read_dataset, read_runs};
 use crate::compare::{Verdict, judge};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::DataFrame;
@@ -22,8 +22,12 @@ use crate::stats::{deviation, median};
 const FAR: f64 = 3.0;
 
 /// The times that are checked: name, and whether it is of the host.
-const CHECKED: [(&str, bool); 8] = [
+const CHECKED: [(&str, bool); 12] = [
     ("wall_ns", true),
+    ("annotated_forward_ns", true),
+    ("annotated_backward_ns", true),
+    ("annotated_recompute_ns", true),
+    ("annotated_optimizer_ns", true),
     ("window_ns", false),
     ("forward_ns", false),
     ("backward_ns", false),
@@ -148,8 +152,8 @@ struct Run {
 /// # Errors
 /// When there is no dataset, or no run that the options name.
 pub fn check(path: &Path, options: &CheckOptions) -> Result<Checked> {
-    let frames = read_dataset(path, &["runs", "steps"])?;
-    let runs = runs_of(&frames["runs"], &frames["steps"]);
+    let frames = read_dataset(path, &["runs"])?;
+    let mut runs = runs_of(&frames["runs"]);
     let known = |name: &String| runs.iter().any(|run| run.name == *name);
     let mut named: Vec<&String> = options.runs.iter().collect();
     if let Baseline::Run(name) = &options.baseline {
@@ -159,7 +163,54 @@ pub fn check(path: &Path, options: &CheckOptions) -> Result<Checked> {
         let message = format!("no run is called '{missing}' here");
         return Err(Error::new(ErrorKind::Usage, message).in_file(path));
     }
+    // Of all steps only those that matter: a dataset may have billions.
+    let mut wanted = BTreeSet::new();
+    for place in 0..runs.len() {
+        if let Some(Base::Runs(base)) = base_of(&runs, place, options) {
+            wanted.insert(runs[place].name.clone());
+            wanted.extend(base.into_iter().map(|place| runs[place].name.clone()));
+        }
+    }
+    for run in &mut runs {
+        if wanted.contains(&run.name) {
+            let frames = read_runs(path, &["steps"], &|name| name == run.name)?;
+            run.times = times_of(&frames["steps"]);
+        }
+    }
     Ok(checked(&runs, options))
+}
+
+/// What a run is checked against.
+enum Base {
+    /// These, by their places.
+    Runs(Vec<usize>),
+    /// So few runs of its strategy before it.
+    TooFew(usize),
+}
+
+/// What the run at `place` is checked against; `None` when it is not to be checked.
+fn base_of(runs: &[Run], place: usize, options: &CheckOptions) -> Option<Base> {
+    let run = &runs[place];
+    let of_strategy = |other: &Run| other.strategy == run.strategy;
+    let is_last = !runs[place + 1..].iter().any(of_strategy);
+    let is_wanted = options.runs.is_empty() || options.runs.contains(&run.name);
+    if !is_wanted || options.latest && !is_last {
+        return None;
+    }
+    match &options.baseline {
+        Baseline::Run(name) if *name == run.name => None,
+        Baseline::Run(name) => {
+            let base = runs.iter().position(|other| other.name == *name);
+            Some(Base::Runs(base.into_iter().collect()))
+        }
+        Baseline::Median(count) => {
+            let before: Vec<usize> = (0..place).filter(|it| of_strategy(&runs[*it])).collect();
+            Some(match before.len().checked_sub(*count) {
+                Some(first) => Base::Runs(before[first..].to_vec()),
+                None => Base::TooFew(before.len()),
+            })
+        }
+    }
 }
 
 fn checked(runs: &[Run], options: &CheckOptions) -> Checked {
@@ -173,23 +224,13 @@ fn checked(runs: &[Run], options: &CheckOptions) -> Checked {
         unchecked: Vec::new(),
     };
     for (place, run) in runs.iter().enumerate() {
-        let of_strategy = |other: &&Run| other.strategy == run.strategy;
-        let is_last = !runs[place + 1..].iter().any(|other| of_strategy(&other));
-        let is_wanted = options.runs.is_empty() || options.runs.contains(&run.name);
-        if !is_wanted || options.latest && !is_last {
-            continue;
-        }
-        let base: Vec<&Run> = match &options.baseline {
-            Baseline::Run(name) if *name == run.name => continue,
-            Baseline::Run(name) => runs.iter().filter(|other| other.name == *name).collect(),
-            Baseline::Median(count) => {
-                let before: Vec<&Run> = runs[..place].iter().filter(of_strategy).collect();
-                if before.len() < *count {
-                    let reason = format!("{} runs of its strategy before it", before.len());
-                    checked.unchecked.push((run.name.clone(), reason));
-                    continue;
-                }
-                before[before.len() - count..].to_vec()
+        let base: Vec<&Run> = match base_of(runs, place, options) {
+            None => continue,
+            Some(Base::Runs(base)) => base.into_iter().map(|place| &runs[place]).collect(),
+            Some(Base::TooFew(before)) => {
+                let reason = format!("{before} runs of its strategy before it");
+                checked.unchecked.push((run.name.clone(), reason));
+                continue;
             }
         };
         let times: Vec<Moved> = CHECKED
@@ -265,49 +306,48 @@ impl Cells<'_> {
     }
 }
 
-/// The runs that were read, in order of time, with the times of their whole steps.
-fn runs_of(runs: &DataFrame, steps: &DataFrame) -> Vec<Run> {
+/// The runs that were read, in order of time.
+fn runs_of(runs: &DataFrame) -> Vec<Run> {
     let cells = Cells(runs);
-    let mut found: BTreeMap<String, Run> = BTreeMap::new();
+    let mut found: Vec<Run> = Vec::new();
     for row in 0..runs.height() {
-        let (Some(name), Some("done")) =
-            (cells.text("run", row), cells.text("status", row).as_deref())
-        else {
-            continue;
-        };
-        let run = Run {
-            name: name.clone(),
-            strategy: cells.text("strategy", row),
-            date: cells.text("date", row),
-            start: cells.int("start_ns", row),
-            times: BTreeMap::new(),
-        };
-        found.insert(name, run);
+        if cells.text("status", row).as_deref() == Some("done")
+            && let Some(name) = cells.text("run", row)
+        {
+            found.push(Run {
+                name,
+                strategy: cells.text("strategy", row),
+                date: cells.text("date", row),
+                start: cells.int("start_ns", row),
+                times: BTreeMap::new(),
+            });
+        }
     }
+    found.sort_by(|a, b| {
+        let order = |run: &Run| (run.start.is_none(), run.start, run.date.clone());
+        order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
+    });
+    found
+}
+
+/// The times of whole steps, by name.
+fn times_of(steps: &DataFrame) -> BTreeMap<&'static str, Vec<f64>> {
     let cells = Cells(steps);
+    let mut times: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for row in 0..steps.height() {
         if cells.flag("partial", row) == Some(true) {
             continue;
         }
-        let name = cells.text("run", row).unwrap_or_default();
-        let Some(run) = found.get_mut(&name) else {
-            continue;
-        };
         let is_host = cells.int("device", row).is_none();
         for (name, of_host) in CHECKED {
             if of_host == is_host
                 && let Some(time) = cells.int(name, row)
             {
-                run.times.entry(name).or_default().push(time as f64);
+                times.entry(name).or_default().push(time as f64);
             }
         }
     }
-    let mut runs: Vec<Run> = found.into_values().collect();
-    runs.sort_by(|a, b| {
-        let order = |run: &Run| (run.start.is_none(), run.start, run.date.clone());
-        order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
-    });
-    runs
+    times
 }
 
 /// `checked` as JUnit XML: a test case a run, which fails when it takes more time somewhere.

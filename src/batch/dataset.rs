@@ -1,37 +1,27 @@
-//! The dataset: tables in Parquet, `TABLE/run=NAME/date=DAY/part-0.parquet`.
+//! The dataset: inputs that belong together as runs, and their tables.
 //!
 //! Every file is replaced as a whole, and every table of a run has one file, also when it has no row. The
 //! tables of a run are made of the records of its inputs, in an order that follows from their names; the
 //! journal notes of which, so that only what changed is written again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use polars::prelude::*;
-use polars_io::SerReader as _;
-use polars_io::parquet::read::ParquetReader;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::journal::{Input, Journal, Line, Outcome};
-use super::manifest::MANIFEST;
+use super::page::{self, RunPage};
 use super::pattern::Pattern;
 use super::recognise::{Recognised, recognise};
-use super::record::{Brief, Facts, Failure, Record};
-use super::rows::spread;
-use super::run::{BatchReport, INSIDE};
-use super::schema::{DATASET_TABLES, DatasetTable, MEASURES};
+use super::record::{Brief, Facts, Failure, Record, Rows};
+use super::rows;
+use super::run::{BatchReport, RecognisedRun};
+use super::schema::DATASET_TABLES;
+use super::table::{self, TableFile};
 use crate::attribute::hash;
 use crate::error::{Error, ErrorKind, Result};
-use crate::frame::{Dtype, failed, write_parquet};
 use crate::ingest::is_trace_name;
-
-/// How a missing value is spelled in the name of a folder.
-const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
-
-const PART: &str = "part-0.parquet";
 
 /// An input with what became of it.
 pub(super) struct Member {
@@ -119,6 +109,13 @@ impl Dataset {
         }
     }
 
+    /// Of what everything is made.
+    pub(super) fn fingerprint(&self) -> String {
+        let runs = self.runs.iter();
+        let runs: Vec<_> = runs.map(|(name, run)| (name, &run.fingerprint)).collect();
+        hash(json!([runs, self.skipped]).to_string().as_bytes())[..32].to_owned()
+    }
+
     /// All inputs, run by run.
     pub(super) fn members(&self) -> impl Iterator<Item = (&str, &Member)> {
         let runs = self.runs.iter();
@@ -145,7 +142,24 @@ impl Dataset {
             let by = member.recognised.rank_by.unwrap_or("nothing");
             count(&mut report.ranks_by, by);
         }
+        let runs = self.runs.iter();
+        report.recognised = runs.map(|(name, run)| recognised(name, run)).collect();
         report
+    }
+}
+
+/// What was recognised of a run.
+fn recognised(name: &str, run: &Run) -> RecognisedRun {
+    let members = run.members.iter().map(|member| &member.recognised);
+    let ranks: BTreeSet<i64> = members.clone().filter_map(|it| it.rank).collect();
+    let first = members.clone().next();
+    RecognisedRun {
+        run: name.to_owned(),
+        strategy: first.and_then(|it| it.strategy.clone()),
+        repeat: first.and_then(|it| it.repeat),
+        date: run.date.clone(),
+        ranks: ranks.into_iter().collect(),
+        inputs: run.members.len() as u64,
     }
 }
 
@@ -186,475 +200,131 @@ fn fingerprint(key: &str, members: &[Member]) -> String {
     hash(json!([key, members]).to_string().as_bytes())[..32].to_owned()
 }
 
-/// Writes the tables of every run that is not as it was, and removes those of runs that are no more: how
-/// many were written.
-pub(super) fn write(out: &Path, dataset: &Dataset, journal: &mut Journal) -> Result<u64> {
-    let changed: Vec<(&String, &Run)> = dataset
-        .runs
-        .iter()
-        .filter(|(name, run)| {
+/// How a dataset is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Output<'a> {
+    pub(super) folder: &'a Path,
+    /// With a page for every run.
+    pub(super) reports: bool,
+}
+
+impl Output<'_> {
+    /// Runs that are not there as they are in `dataset`.
+    fn changed<'d>(self, dataset: &'d Dataset, journal: &Journal) -> Vec<(&'d str, &'d Run)> {
+        let runs = dataset.runs.iter().map(|(name, run)| (name.as_str(), run));
+        let is_there = |(name, run): &(&str, &Run)| {
             let written = journal.state.written.get(*name);
-            written != Some(&run.fingerprint) || !place(out, "runs", name, run).is_file()
-        })
-        .collect();
-    for (name, _) in &changed {
-        journal.note(Line::Written {
-            run: (*name).clone(),
-            fingerprint: String::new(),
-        })?;
+            let date = run.date.as_deref();
+            written.is_some_and(|(fingerprint, bytes)| {
+                *fingerprint == run.fingerprint
+                    && table::length(self.folder, name, date) == Some(*bytes)
+                    && (!self.reports || page::place(self.folder, name).is_file())
+            })
+        };
+        runs.filter(|run| !is_there(run)).collect()
     }
-    remove_others(out, dataset)?;
-    let journal_then: &Journal = journal;
-    let written: Vec<Result<()>> = changed
-        .par_iter()
-        .map(|(name, run)| write_run(out, name, run, &dataset.key, journal_then))
-        .collect();
-    for (written, (name, run)) in written.into_iter().zip(&changed) {
-        written?;
-        journal.note(Line::Written {
-            run: (*name).clone(),
-            fingerprint: run.fingerprint.clone(),
-        })?;
+
+    /// The SHA-256 of contents that are to be written and whose records are damaged.
+    pub(super) fn damaged(self, dataset: &Dataset, journal: &Journal) -> Vec<String> {
+        let changed = self.changed(dataset, journal);
+        let members = changed.iter().flat_map(|(_, run)| &run.members);
+        let read = members.filter(|member| member.failure.is_none());
+        let contents: BTreeSet<&String> = read
+            .filter_map(|member| member.input.sha256.as_ref())
+            .collect();
+        let damaged = contents
+            .into_par_iter()
+            .filter(|sha256| !journal.is_sound(&dataset.key, sha256));
+        damaged.cloned().collect()
     }
-    Ok(changed.len() as u64)
-}
 
-fn place(out: &Path, table: &str, name: &str, run: &Run) -> PathBuf {
-    let date = run.date.as_deref().unwrap_or(NULL);
-    out.join(table)
-        .join(format!("run={}", encoded(name)))
-        .join(format!("date={date}"))
-        .join(PART)
-}
+    /// Writes the tables of every run that is not as it was, and removes those of runs that are no more: how
+    /// many were written.
+    pub(super) fn write(self, dataset: &Dataset, journal: &mut Journal) -> Result<u64> {
+        let changed = self.changed(dataset, journal);
+        for (name, _) in &changed {
+            journal.note(Line::Written {
+                run: (*name).to_owned(),
+                fingerprint: String::new(),
+                bytes: 0,
+            })?;
+        }
+        let runs = dataset.runs.iter();
+        let wanted: Vec<(&str, Option<&str>)> = runs
+            .map(|(name, run)| (name.as_str(), run.date.as_deref()))
+            .collect();
+        table::remove_others(self.folder, &wanted)?;
+        page::remove_others(self.folder, &wanted)?;
+        let journal_then: &Journal = journal;
+        let written: Vec<Result<u64>> = changed
+            .par_iter()
+            .map(|(name, run)| self.write_run(name, run, &dataset.key, journal_then))
+            .collect();
+        for (written, (name, run)) in written.into_iter().zip(&changed) {
+            journal.note(Line::Written {
+                run: (*name).to_owned(),
+                bytes: written?,
+                fingerprint: run.fingerprint.clone(),
+            })?;
+        }
+        Ok(changed.len() as u64)
+    }
 
-/// Removes the files of runs that are no more, or are of another day.
-fn remove_others(out: &Path, dataset: &Dataset) -> Result<()> {
-    for table in DATASET_TABLES {
-        let wanted: BTreeSet<PathBuf> = dataset
-            .runs
+    /// Writes the tables of one run: how long they are.
+    fn write_run(self, name: &str, run: &Run, key: &str, journal: &Journal) -> Result<u64> {
+        let date = run.date.as_deref();
+        let mut files: BTreeMap<&str, TableFile> = DATASET_TABLES
             .iter()
-            .filter_map(|(name, run)| {
-                let place = place(out, table.name, name, run);
-                place.parent().map(Path::to_owned)
+            .map(|table| {
+                let place = table::place(self.folder, table.name, name, date);
+                (table.name, TableFile::new(table, place))
             })
             .collect();
-        for folder in folders(&out.join(table.name)) {
-            let mut left = false;
-            for day in folders(&folder) {
-                if wanted.contains(&day) {
-                    left = true;
-                } else {
-                    fs::remove_dir_all(&day).map_err(|error| Error::io(&day, error))?;
-                }
-            }
-            if !left {
-                fs::remove_dir_all(&folder).map_err(|error| Error::io(&folder, error))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn folders(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
-        .collect();
-    paths.sort();
-    paths
-}
-
-fn write_run(out: &Path, name: &str, run: &Run, key: &str, journal: &Journal) -> Result<()> {
-    let mut rows: BTreeMap<&str, Vec<Vec<Value>>> = BTreeMap::new();
-    let mut all: Vec<(&Member, Facts)> = Vec::new();
-    let mut lost: Vec<(&Member, Failure)> = Vec::new();
-    for member in &run.members {
-        if let Some(failure) = &member.failure {
-            lost.push((member, failure.clone()));
-            continue;
-        }
-        let sha256 = member.input.sha256.as_deref().unwrap_or_default();
-        let Some(record) = journal.record(key, sha256) else {
-            let error = "its record is damaged: run the batch again with --rehash --retry-failed";
-            let failure = Failure {
-                kind: "record".to_owned(),
-                error: error.to_owned(),
-                is_trace: true,
-                may_pass: true,
-            };
-            lost.push((member, failure));
-            continue;
+        let mut add = |table: &str, rows: Rows| match files.get_mut(table) {
+            Some(file) => file.add(rows),
+            None => Ok(()),
         };
-        let Record { facts, tables } = record;
-        for (table, own) in tables {
-            let Some(table) = DATASET_TABLES.iter().find(|known| known.name == table) else {
+        let mut page = RunPage::new(name, date);
+        let mut read: Vec<(&Member, Facts)> = Vec::new();
+        let mut lost: Vec<(&Member, &Failure)> = Vec::new();
+        for member in &run.members {
+            if let Some(failure) = &member.failure {
+                lost.push((member, failure));
                 continue;
+            }
+            let sha256 = member.input.sha256.as_deref().unwrap_or_default();
+            let Some(Record { facts, tables }) = journal.record(key, sha256) else {
+                let error =
+                    Error::new(ErrorKind::State, "a record is damaged: run the batch again");
+                return Err(error.in_file(self.folder));
             };
-            let rows = rows.entry(table.name).or_default();
-            rows.extend(own.into_iter().map(|row| {
-                let mut full = vec![json!(member.input.id), json!(member.recognised.rank)];
-                full.extend(row);
-                full
-            }));
+            if self.reports {
+                page.add(member, &facts, &tables);
+            }
+            for (table, own) in tables {
+                let full = own.into_iter().map(|row| {
+                    let mut full = vec![json!(member.input.id), json!(member.recognised.rank)];
+                    full.extend(row);
+                    full
+                });
+                add(&table, full.collect())?;
+            }
+            add("ranks", vec![rows::rank(member, &facts)])?;
+            read.push((member, facts));
         }
-        rows.entry("ranks")
-            .or_default()
-            .push(rank_row(member, &facts));
-        all.push((member, facts));
-    }
-    let mut of_run: Vec<Vec<Value>> = Vec::new();
-    if !all.is_empty() {
-        of_run.push(run_row(&all, lost.len()));
-    }
-    of_run.extend(
-        lost.iter()
-            .map(|(member, failure)| failed_row(member, failure)),
-    );
-    rows.insert("runs", of_run);
-    for table in DATASET_TABLES {
-        let own = rows.remove(table.name).unwrap_or_default();
-        let mut frame = data_frame(table, &own)?;
-        write_file(&place(out, table.name, name, run), &mut frame)?;
-    }
-    Ok(())
-}
-
-fn rank_row(member: &Member, facts: &Facts) -> Vec<Value> {
-    let Recognised {
-        strategy,
-        repeat,
-        rank,
-        by,
-        rank_by,
-        start_ns,
-        ..
-    } = &member.recognised;
-    let names = facts.device_names.join(", ");
-    let mut row = vec![
-        json!(member.input.id),
-        json!(rank),
-        json!(member.input.sha256),
-        json!(strategy),
-        json!(repeat),
-        json!(by),
-        json!(rank_by),
-        json!(facts.brief.world_size),
-        json!(start_ns),
-        json!(member.input.size),
-        json!(facts.events),
-        json!(facts.partial),
-        json!(facts.devices),
-        json!(Some(names).filter(|names| !names.is_empty())),
-        json!(facts.steps.len()),
-    ];
-    row.extend(spread(&facts.steps));
-    row.extend(facts.measures.iter().map(|value| json!(value)));
-    row.extend([
-        json!(facts.phases),
-        json!(facts.recompute_evidence),
-        json!(facts.recompute_observable),
-        json!(facts.linked_share),
-        json!(facts.verdict),
-    ]);
-    row
-}
-
-fn run_row(all: &[(&Member, Facts)], lost: usize) -> Vec<Value> {
-    let first = &all[0].0.recognised;
-    let ranks: BTreeSet<Option<i64>> = all.iter().map(|(it, _)| it.recognised.rank).collect();
-    let sizes = all.iter().map(|(member, _)| member.input.size);
-    let steps: Vec<i64> = all
-        .iter()
-        .flat_map(|(_, facts)| facts.steps.clone())
-        .collect();
-    let mut row = vec![
-        json!("done"),
-        json!(first.strategy),
-        json!(first.repeat),
-        Value::Null,
-        Value::Null,
-        Value::Null,
-        json!(
-            all.iter()
-                .filter_map(|(it, _)| it.recognised.start_ns)
-                .min()
-        ),
-        json!(all.len() + lost),
-        json!(lost),
-        json!(ranks.len()),
-        json!(
-            all.iter()
-                .filter_map(|(_, facts)| facts.brief.world_size)
-                .max()
-        ),
-        json!(sizes.sum::<u64>()),
-        json!(all.iter().map(|(_, facts)| facts.events).sum::<u64>()),
-        json!(steps.len()),
-    ];
-    row.extend(spread(&steps));
-    for measure in 0..MEASURES.len() {
-        let values = all
+        let mut of_run = Rows::new();
+        if !read.is_empty() {
+            of_run.push(rows::run(&read, lost.len()));
+        }
+        let failed = lost
             .iter()
-            .filter_map(|(_, facts)| *facts.measures.get(measure)?);
-        let sum = values.fold(None, |sum: Option<i64>, value| {
-            Some(sum.unwrap_or(0).saturating_add(value))
-        });
-        row.push(json!(sum));
-    }
-    let verdicts = ["trustworthy", "usable_with_care", "not_usable"];
-    let worst = all.iter().filter_map(|(_, facts)| {
-        verdicts
-            .iter()
-            .position(|verdict| *verdict == facts.verdict)
-    });
-    row.extend([
-        json!(imbalance(all)),
-        json!(worst.max().map(|worst| verdicts[worst])),
-        json!(limited_by(all)),
-        json!(first.by),
-    ]);
-    row
-}
-
-/// `(max - min) / max` of the busy time of ranks.
-fn imbalance(all: &[(&Member, Facts)]) -> Option<f64> {
-    let place = MEASURES.iter().position(|name| *name == "busy_ns")?;
-    let mut busy: BTreeMap<i64, i64> = BTreeMap::new();
-    for (member, facts) in all {
-        let (Some(rank), Some(time)) = (member.recognised.rank, facts.measures[place]) else {
-            continue;
-        };
-        let sum = busy.entry(rank).or_default();
-        *sum = sum.saturating_add(time);
-    }
-    let (least, most) = (*busy.values().min()?, *busy.values().max()?);
-    (busy.len() > 1 && most > 0).then(|| (most - least) as f64 / most as f64)
-}
-
-/// What limits most of the time of all ranks.
-fn limited_by(all: &[(&Member, Facts)]) -> Option<String> {
-    let mut effects: BTreeMap<&str, i64> = BTreeMap::new();
-    for (code, effect) in all
-        .iter()
-        .filter_map(|(_, facts)| facts.limited_by.as_ref())
-    {
-        let sum = effects.entry(code).or_default();
-        *sum = sum.saturating_add(*effect);
-    }
-    let most = effects
-        .into_iter()
-        .max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
-    Some(most.0.to_owned())
-}
-
-fn failed_row(member: &Member, failure: &Failure) -> Vec<Value> {
-    let recognised = &member.recognised;
-    let columns = DATASET_TABLES[0].columns;
-    let value = |name: &str| match name {
-        "status" => json!("failed"),
-        "strategy" => json!(recognised.strategy),
-        "repeat" => json!(recognised.repeat),
-        "input" => json!(member.input.id),
-        "error" => json!(failure.error),
-        "error_kind" => json!(failure.kind),
-        "start_ns" => json!(recognised.start_ns),
-        "size_bytes" => json!(member.input.size),
-        "recognised_by" => json!(recognised.by),
-        _ => Value::Null,
-    };
-    columns.iter().map(|(name, _)| value(name)).collect()
-}
-
-/// `rows` as a data frame with the columns of `table`.
-fn data_frame(table: &DatasetTable, rows: &[Vec<Value>]) -> Result<DataFrame> {
-    let columns = table
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(place, (name, dtype))| {
-            let name = PlSmallStr::from_static(name);
-            let values = rows
-                .iter()
-                .map(|row| row.get(place).unwrap_or(&Value::Null));
-            match dtype {
-                Dtype::Text => {
-                    StringChunked::from_iter_options(name, values.map(Value::as_str)).into_column()
-                }
-                Dtype::Int => {
-                    Int64Chunked::from_iter_options(name, values.map(Value::as_i64)).into_column()
-                }
-                Dtype::Float => {
-                    Float64Chunked::from_iter_options(name, values.map(Value::as_f64)).into_column()
-                }
-                Dtype::Bool => BooleanChunked::from_iter_options(name, values.map(Value::as_bool))
-                    .into_column(),
-            }
-        });
-    DataFrame::new(rows.len(), columns.collect()).map_err(|error| failed(&error))
-}
-
-/// Puts `frame` in the place of `path` in one step.
-fn write_file(path: &Path, frame: &mut DataFrame) -> Result<()> {
-    let failed = |error| Error::io(path, error);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed)?;
-    // Readers of datasets pass names that start with a dot.
-    let temporary = folder.join(".part-0.tmp");
-    let file = File::create(&temporary).map_err(failed)?;
-    let mut out = BufWriter::new(file);
-    write_parquet(frame, &mut out).map_err(|error| error.in_file(path))?;
-    let file = out
-        .into_inner()
-        .map_err(|error| failed(error.into_error()))?;
-    file.sync_data().map_err(failed)?;
-    fs::rename(&temporary, path).map_err(failed)
-}
-
-/// A name as that of a folder.
-fn encoded(name: &str) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::new();
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"._-~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
+            .map(|(member, failure)| rows::failed(member, failure));
+        of_run.extend(failed);
+        if self.reports {
+            page.write(self.folder, &of_run)?;
         }
-    }
-    text
-}
-
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let code = rest.get(1..3).and_then(|digits| {
-            let digits = std::str::from_utf8(digits).ok()?;
-            u8::from_str_radix(digits, 16).ok()
-        });
-        if let (b'%', Some(code)) = (first, code) {
-            bytes.push(code);
-            rest = &rest[3..];
-        } else {
-            bytes.push(*first);
-            rest = behind;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// True for the folder of a dataset.
-pub fn is_dataset(path: &Path) -> bool {
-    path.join(MANIFEST).is_file() && path.join(INSIDE).is_dir()
-}
-
-/// The tables of datasets that `sql` names.
-pub fn tables_named(sql: &str) -> Vec<&'static str> {
-    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
-    let words: Vec<String> = sql
-        .split(|letter| !is_part(letter))
-        .map(str::to_ascii_lowercase)
-        .collect();
-    let names = DATASET_TABLES.iter().map(|table| table.name);
-    names
-        .filter(|name| words.iter().any(|word| word == name))
-        .collect()
-}
-
-/// The tables called `names` of the dataset at `path`, with the columns `run` and `date` before those of the
-/// files.
-///
-/// # Errors
-/// When there is no dataset, or a file of it is damaged.
-pub fn read_dataset(path: &Path, names: &[&str]) -> Result<BTreeMap<&'static str, DataFrame>> {
-    if !is_dataset(path) {
-        let message = "is no dataset of tracekit batch";
-        return Err(Error::new(ErrorKind::Usage, message).in_file(path));
-    }
-    let mut frames = BTreeMap::new();
-    for name in names {
-        let Some(table) = DATASET_TABLES.iter().find(|table| table.name == *name) else {
-            let message = format!("a dataset has no table called '{name}'");
-            return Err(Error::new(ErrorKind::Usage, message));
-        };
-        frames.insert(table.name, read_table(path, table)?);
-    }
-    Ok(frames)
-}
-
-fn read_table(path: &Path, table: &DatasetTable) -> Result<DataFrame> {
-    let mut files = Vec::new();
-    for run in folders(&path.join(table.name)) {
-        for day in folders(&run) {
-            let value = |folder: &Path, key: &str| {
-                let name = folder.file_name()?.to_str()?;
-                Some(decoded(name.strip_prefix(key)?)).filter(|value| value != NULL)
-            };
-            let part = day.join(PART);
-            // A batch that was killed may have made the folder and not the file.
-            if part.is_file() {
-                files.push((value(&run, "run="), value(&day, "date="), part));
-            }
-        }
-    }
-    let parts: Vec<Result<DataFrame>> = files
-        .into_par_iter()
-        .map(|(run, date, path)| {
-            let file = File::open(&path).map_err(|error| Error::io(&path, error))?;
-            let part = ParquetReader::new(file).finish();
-            let part = part.map_err(|error| failed(&error).in_file(&path))?;
-            with_keys(run, date, part).map_err(|error| failed(&error).in_file(&path))
-        })
-        .collect();
-    let empty = data_frame(table, &[])?;
-    let mut whole = with_keys(None, None, empty).map_err(|error| failed(&error))?;
-    for part in parts {
-        whole
-            .vstack_mut_owned(part?)
-            .map_err(|error| failed(&error))?;
-    }
-    Ok(whole)
-}
-
-fn with_keys(
-    run: Option<String>,
-    date: Option<String>,
-    part: DataFrame,
-) -> PolarsResult<DataFrame> {
-    let rows = part.height();
-    let key = |name: &'static str, value: Option<String>| {
-        let values = std::iter::repeat_n(value, rows);
-        StringChunked::from_iter_options(PlSmallStr::from_static(name), values).into_column()
-    };
-    let mut columns = vec![key("run", run), key("date", date)];
-    columns.extend(part.into_columns());
-    DataFrame::new(rows, columns)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_folders_are_read_back() {
-        for name in ["a/b", "ä b", "100%", "%2F", "x=y", "..", "a\\b\0"] {
-            let folder = encoded(name);
-            assert!(!folder.contains(['/', '=', '\0', '\\']), "{folder}");
-            assert_eq!(decoded(&folder), name);
-        }
-        assert_eq!(decoded("%zz%4"), "%zz%4");
-    }
-
-    #[test]
-    fn columns_have_their_types_also_without_rows() {
-        for table in DATASET_TABLES {
-            let frame = data_frame(table, &[]).unwrap();
-            assert_eq!(frame.width(), table.columns.len());
-            for (column, (name, dtype)) in frame.columns().iter().zip(table.columns) {
-                assert_eq!(column.name().as_str(), *name);
-                assert_eq!(format!("{:?}", column.dtype()), dtype.as_str());
-            }
-        }
+        add("runs", of_run)?;
+        let lengths = files.into_values().map(TableFile::finish);
+        lengths.sum()
     }
 }

@@ -6,10 +6,11 @@
 //! ```
 //! An input counts as done with its line in the journal, which names the bytes of its record and their
 //! checksum. Both are written through to the disk a few times a second and at the end (a `clean` line). After a
-//! loss of power, lines may stand for records that are not there: so when the journal does not end clean, every
-//! record is checked when it is opened.
+//! loss of power, lines may stand for records or tables that are not there: so when the journal does not end clean,
+//! every record is checked when it is opened, and tables that were written since count as not written. A line
+//! whose checksum is wrong says nothing, whichever it is; those behind it count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -38,9 +39,19 @@ pub(super) enum Line {
         run: String,
         /// Of what they were made; empty when they are being written.
         fingerprint: String,
+        /// How long their files are together.
+        #[serde(default)]
+        bytes: u64,
+    },
+    /// The page was written.
+    Page {
+        /// Of what it was made.
+        fingerprint: String,
     },
     /// An input is to be forgotten.
     Forgotten { id: String },
+    /// The record of content is damaged.
+    Lost { options: String, sha256: String },
     /// Everything before is on disk.
     Clean,
 }
@@ -104,8 +115,12 @@ pub(super) struct State {
     pub(super) contents: BTreeMap<(String, String), Outcome>,
     pub(super) inputs: BTreeMap<String, Input>,
     pub(super) archives: BTreeMap<String, Archive>,
-    /// By run: what its tables were made of.
-    pub(super) written: BTreeMap<String, String>,
+    /// By run: what its tables were made of, and how long their files are together.
+    pub(super) written: BTreeMap<String, (String, u64)>,
+    /// What the page was made of.
+    pub(super) page: String,
+    /// Runs whose tables were written since everything was on disk.
+    unsure: BTreeSet<String>,
 }
 
 impl State {
@@ -121,18 +136,53 @@ impl State {
             Line::Archive(archive) => {
                 self.archives.insert(archive.path.clone(), archive);
             }
-            Line::Written { run, fingerprint } => {
+            Line::Written {
+                run,
+                fingerprint,
+                bytes,
+            } => {
+                self.unsure.insert(run.clone());
                 if fingerprint.is_empty() {
                     self.written.remove(&run);
                 } else {
-                    self.written.insert(run, fingerprint);
+                    self.written.insert(run, (fingerprint, bytes));
                 }
             }
+            Line::Page { fingerprint } => self.page = fingerprint,
             Line::Forgotten { id } => {
                 self.inputs.remove(&id);
             }
-            Line::Clean => {}
+            Line::Lost { options, sha256 } => {
+                self.contents.remove(&(options, sha256));
+            }
+            Line::Clean => self.unsure.clear(),
         }
+    }
+
+    /// Forgets tables that may not be there as they were written: those since everything was on disk, or, when
+    /// lines are lost, `all`.
+    fn doubt(&mut self, all: bool) {
+        if all {
+            self.written.clear();
+        }
+        for run in std::mem::take(&mut self.unsure) {
+            self.written.remove(&run);
+        }
+        self.page.clear();
+    }
+
+    /// Everything as lines.
+    fn lines(&self) -> Vec<Line> {
+        let contents = self.contents.iter().map(|((options, sha256), outcome)| {
+            Line::Content(Content {
+                sha256: sha256.clone(),
+                options: options.clone(),
+                outcome: outcome.clone(),
+            })
+        });
+        let inputs = self.inputs.values().cloned().map(Line::Input);
+        let archives = self.archives.values().cloned().map(Line::Archive);
+        contents.chain(inputs).chain(archives).collect()
     }
 }
 
@@ -151,7 +201,7 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Opens the journal in `folder`, which is made when it is not there. What was torn at its end is cut
-    /// off.
+    /// off; one with damage elsewhere is written anew.
     pub(super) fn open(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
         let file = |name: &str| {
@@ -167,9 +217,9 @@ impl Journal {
         let failed = |error| Error::io(folder.join("journal"), error);
         let mut bytes = Vec::new();
         lines.read_to_end(&mut bytes).map_err(failed)?;
-        let (state, whole, clean) = read(&bytes);
-        if whole < bytes.len() {
-            lines.set_len(whole as u64).map_err(failed)?;
+        let seen = read(&bytes);
+        if seen.whole < bytes.len() {
+            lines.set_len(seen.whole as u64).map_err(failed)?;
         }
         let len = records.metadata().map_err(failed)?.len();
         let mut journal = Self {
@@ -178,18 +228,40 @@ impl Journal {
             records,
             len,
             synced: Instant::now(),
-            dirty: !clean,
-            state,
+            dirty: !seen.clean,
+            state: seen.state,
         };
-        journal.drop_lost(!clean);
+        if !seen.clean {
+            journal.state.doubt(seen.damaged);
+        }
+        journal.drop_lost(!seen.clean);
+        if seen.damaged {
+            journal.renew()?;
+        }
         Ok(journal)
+    }
+
+    /// Puts a journal that says the same in the place of the file.
+    fn renew(&mut self) -> Result<()> {
+        let path = self.folder.join("journal");
+        let failed = |error| Error::io(&path, error);
+        let temporary = self.folder.join("journal.tmp");
+        let mut file = File::create(&temporary).map_err(failed)?;
+        let text: String = self.state.lines().iter().map(spelled).collect();
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        file.sync_data().map_err(failed)?;
+        fs::rename(&temporary, &path).map_err(failed)?;
+        let file = OpenOptions::new().read(true).append(true).open(&path);
+        self.lines = file.map_err(failed)?;
+        self.dirty = true;
+        Ok(())
     }
 
     /// What a journal says, without opening it for writing.
     pub(super) fn look(folder: &Path) -> Result<State> {
         let path = folder.join("journal");
         let bytes = fs::read(&path).map_err(|error| Error::io(path, error))?;
-        Ok(read(&bytes).0)
+        Ok(read(&bytes).state)
     }
 
     /// Forgets records that are not there; when `all` must be checked, also those whose bytes are others.
@@ -263,6 +335,17 @@ impl Journal {
         Ok(())
     }
 
+    /// True when the record of content is as it was kept.
+    pub(super) fn is_sound(&self, options: &str, sha256: &str) -> bool {
+        let key = (options.to_owned(), sha256.to_owned());
+        match self.state.contents.get(&key) {
+            Some(Outcome::Done {
+                offset, len, crc, ..
+            }) => bytes_at(&self.records, *offset, *len, *crc).is_ok(),
+            _ => false,
+        }
+    }
+
     /// The record of content.
     pub(super) fn record(&self, options: &str, sha256: &str) -> Option<Record> {
         let key = (options.to_owned(), sha256.to_owned());
@@ -319,19 +402,39 @@ fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<()> {
     file.read_exact(bytes)
 }
 
-/// What the whole lines of a journal say, where they end, and whether the last one is `clean`.
-fn read(bytes: &[u8]) -> (State, usize, bool) {
+/// What the lines of a journal say.
+struct Seen {
+    state: State,
+    /// Where the last whole line ends.
+    whole: usize,
+    /// Everything is there, and the last line is `clean`.
+    clean: bool,
+    /// A whole line has a wrong checksum.
+    damaged: bool,
+}
+
+fn read(bytes: &[u8]) -> Seen {
+    let whole = memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
     let mut state = State::default();
-    let (mut at, mut clean) = (0, true);
-    while let Some(end) = memchr::memchr(b'\n', &bytes[at..]) {
-        let Some(line) = parsed(&bytes[at..at + end]) else {
-            break;
-        };
-        clean = line == Line::Clean;
-        state.apply(line);
-        at += end + 1;
+    let (mut clean, mut damaged) = (true, false);
+    for line in bytes[..whole].split(|byte| *byte == b'\n') {
+        match parsed(line) {
+            _ if line.is_empty() => {}
+            Parsed::Line(line) => {
+                clean = line == Line::Clean;
+                state.apply(line);
+            }
+            Parsed::Unknown => clean = false,
+            Parsed::Damaged => damaged = true,
+        }
     }
-    (state, at, clean && at == bytes.len())
+    let clean = clean && !damaged && whole == bytes.len();
+    Seen {
+        state,
+        whole,
+        clean,
+        damaged,
+    }
 }
 
 fn spelled(line: &Line) -> String {
@@ -339,10 +442,23 @@ fn spelled(line: &Line) -> String {
     format!("{:08x} {json}\n", crc(json.as_bytes()))
 }
 
-fn parsed(line: &[u8]) -> Option<Line> {
-    let (sum, json) = (line.get(..8)?, line.get(9..)?);
-    let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
-    (sum == crc(json)).then(|| serde_json::from_slice(json).ok())?
+/// What one line is.
+enum Parsed {
+    Line(Line),
+    /// Whole, but of another tracekit.
+    Unknown,
+    Damaged,
+}
+
+fn parsed(line: &[u8]) -> Parsed {
+    let sum = line.get(..8).and_then(|sum| std::str::from_utf8(sum).ok());
+    let sum = sum.and_then(|sum| u32::from_str_radix(sum, 16).ok());
+    match (sum, line.get(9..)) {
+        (Some(sum), Some(json)) if sum == crc(json) => {
+            serde_json::from_slice(json).map_or(Parsed::Unknown, Parsed::Line)
+        }
+        _ => Parsed::Damaged,
+    }
 }
 
 fn crc(bytes: &[u8]) -> u32 {
@@ -428,6 +544,68 @@ mod tests {
             assert_eq!(again.state.contents.len(), count + 1);
         }
         assert_eq!(seen.len(), 4);
+    }
+
+    #[test]
+    fn a_line_that_is_damaged_says_nothing_and_those_behind_it_count() {
+        let folder = tempfile::tempdir().unwrap();
+        filled(folder.path());
+        let path = folder.path().join("journal");
+        let mut journal = Journal::open(folder.path()).unwrap();
+        journal
+            .note(Line::Written {
+                run: "r".to_owned(),
+                fingerprint: "f".to_owned(),
+                bytes: 7,
+            })
+            .unwrap();
+        journal.close().unwrap();
+        drop(journal);
+        let whole = fs::read(&path).unwrap();
+        let mut flipped = whole.clone();
+        flipped[40] ^= 1;
+        fs::write(&path, &flipped).unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        assert_eq!(journal.state.contents.len(), 2);
+        // What was lost may have been about it.
+        assert!(journal.state.written.is_empty());
+        drop(journal);
+        // Written anew, there is no damage any more.
+        assert!(!read(&fs::read(&path).unwrap()).damaged);
+        let journal = Journal::open(folder.path()).unwrap();
+        assert_eq!(journal.record("o", "c"), Some(record("c")));
+        drop(journal);
+        // A kind of line that only a later tracekit knows is passed, not cut off.
+        let json = r#"{"kind":"later","x":1}"#;
+        let later = format!("{:08x} {json}\n", crc(json.as_bytes()));
+        let mut lines = later.clone().into_bytes();
+        lines.extend_from_slice(&whole);
+        fs::write(&path, &lines).unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        assert_eq!(journal.state.contents.len(), 3);
+        assert_eq!(journal.state.written.len(), 1);
+        assert!(fs::read(&path).unwrap().starts_with(later.as_bytes()));
+    }
+
+    #[test]
+    fn tables_count_as_written_once_they_are_on_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = |journal: &mut Journal, run: &str| {
+            let line = Line::Written {
+                run: run.to_owned(),
+                fingerprint: "f".to_owned(),
+                bytes: 7,
+            };
+            journal.note(line).unwrap();
+        };
+        let mut journal = Journal::open(folder.path()).unwrap();
+        written(&mut journal, "first");
+        journal.close().unwrap();
+        written(&mut journal, "second");
+        drop(journal);
+        let journal = Journal::open(folder.path()).unwrap();
+        let runs: Vec<&String> = journal.state.written.keys().collect();
+        assert_eq!(runs, ["first"]);
     }
 
     #[test]

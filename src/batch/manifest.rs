@@ -1,7 +1,7 @@
 //! `manifest.json`: what a dataset was made of. It has no time of day in it, so that the same inputs give the
 //! same file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::dataset::Dataset;
+use super::pattern::Pattern;
 use super::run::Shard;
 use crate::attribute::hash;
 use crate::error::{Error, ErrorKind, Result};
@@ -25,6 +26,9 @@ pub(super) struct Manifest {
     pub(super) schema_version: String,
     pub(super) tool: BTreeMap<String, String>,
     pub(super) options: BTreeMap<String, Value>,
+    /// Where names tell run, strategy, repeat and rank.
+    #[serde(default)]
+    pub(super) pattern: Option<String>,
     /// Which part of the inputs it is; `None` for all.
     pub(super) shard: Option<Shard>,
     /// SHA-256 of the names of all inputs, those of other shards included, in order, each with a line end.
@@ -60,6 +64,7 @@ impl Manifest {
     pub(super) fn new(
         dataset: &Dataset,
         options: BTreeMap<String, Value>,
+        pattern: Option<&Pattern>,
         shard: Option<Shard>,
         ids: &[String],
         complete: bool,
@@ -92,6 +97,7 @@ impl Manifest {
                 ("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
             ]),
             options,
+            pattern: pattern.map(ToString::to_string),
             shard,
             all_inputs_sha256: digest(&ids),
             all_inputs: ids.len() as u64,
@@ -99,6 +105,11 @@ impl Manifest {
             inputs,
             skipped: skipped.collect(),
         }
+    }
+
+    /// Names of runs.
+    pub(super) fn runs(&self) -> BTreeSet<String> {
+        self.inputs.iter().map(|input| input.run.clone()).collect()
     }
 
     pub(super) fn read(out: &Path) -> Result<Self> {
@@ -143,8 +154,14 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<()> {
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.tmp"));
-    let mut file = File::create(&temporary).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    file.sync_data().map_err(failed)?;
-    fs::rename(&temporary, path).map_err(failed)
+    let written = || {
+        let mut file = File::create(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_data()?;
+        fs::rename(&temporary, path)
+    };
+    written().map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        failed(error)
+    })
 }

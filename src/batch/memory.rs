@@ -36,15 +36,39 @@ fn kib(text: &str, name: &str) -> Option<u64> {
     Some(number << 10)
 }
 
-/// About how much memory an input of `stored` bytes takes; `claim` is how much content compressed bytes
-/// say they have, `None` for those that are not compressed.
-pub(super) fn need(stored: u64, claim: Option<u64>) -> u64 {
-    let content = match claim {
-        Some(0) => stored.saturating_mul(UNPACKED),
-        Some(claim) => claim.max(stored),
-        None => stored,
-    };
-    content.saturating_mul(PER_BYTE)
+/// How much content an input has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Content {
+    /// Bytes of it, about or at most.
+    pub(super) bytes: u64,
+    /// The input says so itself; else it is a guess.
+    pub(super) is_said: bool,
+}
+
+impl Content {
+    /// The content of `stored` bytes; `claim` is how much compressed bytes say they have, `None` for those
+    /// that are not compressed. Of several members, a claim is only about the last: it may be too little.
+    pub(super) fn of(stored: u64, claim: Option<u64>) -> Self {
+        match claim {
+            None => Self {
+                bytes: stored,
+                is_said: true,
+            },
+            Some(claim) if claim >= stored => Self {
+                bytes: claim,
+                is_said: true,
+            },
+            Some(_) => Self {
+                bytes: stored.saturating_mul(UNPACKED),
+                is_said: false,
+            },
+        }
+    }
+
+    /// About how much memory it takes to analyse it.
+    pub(super) fn need(self) -> u64 {
+        self.bytes.saturating_mul(PER_BYTE)
+    }
 }
 
 /// Memory that is given out and taken back.
@@ -69,6 +93,11 @@ impl Budget {
         self.limit
     }
 
+    /// The largest content that may be analysed, with nothing beside it.
+    pub(super) fn largest(&self) -> u64 {
+        self.limit / PER_BYTE
+    }
+
     /// Waits until `need` can be given, which is not more than [`most`](Self::most).
     pub(super) fn take(&self, need: u64) -> Given<'_> {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,6 +107,18 @@ impl Budget {
         }
         *given = given.saturating_add(need);
         Given { budget: self, need }
+    }
+
+    /// Waits until `held` can grow to `need`, which is not more than [`most`](Self::most).
+    pub(super) fn grow(&self, held: &mut Given<'_>, need: u64) {
+        let more = need.saturating_sub(held.need);
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        while *given > held.need && given.saturating_add(more) > self.limit {
+            let waited = self.back.wait(given);
+            given = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        *given = given.saturating_add(more);
+        held.need += more;
     }
 }
 
@@ -111,7 +152,14 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..50 {
                         let need = (number * 13 + round * 7) % 60 + 1;
-                        let given = budget.take(need);
+                        // Only one of them may hold something while it waits: that is the one who hands out.
+                        let given = if number == 0 {
+                            let mut given = budget.take(need / 2);
+                            budget.grow(&mut given, need);
+                            given
+                        } else {
+                            budget.take(need)
+                        };
                         let mut now = most.lock().unwrap();
                         now.0 += need;
                         now.1 = now.1.max(now.0);
@@ -131,6 +179,18 @@ mod tests {
     fn memory_is_read_from_what_the_system_tells() {
         assert_eq!(kib("A: 1 kB\nVmHWM:\t  2 kB\n", "VmHWM:"), Some(2048));
         assert_eq!(kib("A: 1 kB\n", "VmHWM:"), None);
-        assert!(need(10, None) < need(10, Some(0)));
+    }
+
+    #[test]
+    fn content_is_what_compressed_bytes_say_or_a_guess() {
+        let of = |claim| {
+            let content = Content::of(100, claim);
+            (content.bytes, content.is_said)
+        };
+        assert_eq!(of(None), (100, true));
+        assert_eq!(of(Some(5_000)), (5_000, true));
+        // The last member of several, or none that says.
+        assert_eq!(of(Some(7)), (2_000, false));
+        assert_eq!(Content::of(100, None).need(), 300);
     }
 }

@@ -1,14 +1,18 @@
 //! Shards put together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
 
-use super::dataset::{self, Dataset};
+use super::dataset::{Dataset, Output};
 use super::journal::{Content, Journal, Line, Outcome, kept_bytes};
 use super::manifest::{self, Manifest, digest};
+use super::page;
 use super::pattern::Pattern;
 use super::run::{BatchReport, INSIDE, key, lock};
 use super::summary;
+use super::table::is_dataset;
 use crate::error::{Error, ErrorKind, Result};
 
 /// What a merge came to.
@@ -20,12 +24,21 @@ pub struct Merged {
     pub shards: usize,
 }
 
-/// Puts the datasets `shards`, each made with another part of the same inputs, together at `out`. They have to
-/// be all parts, made with the same options, without an input missing or twice.
+/// Puts the datasets `shards`, each made with another part of the same inputs, together at `out`, with a page for
+/// every run when `reports`. They have to be all parts, made with the same options, without an input missing or
+/// twice.
 ///
 /// # Errors
 /// When they are not, or cannot be read or written.
-pub fn merge(shards: &[PathBuf], out: &Path, pattern: Option<&Pattern>) -> Result<Merged> {
+pub fn merge(shards: &[PathBuf], out: &Path, reports: bool) -> Result<Merged> {
+    let mut held = Vec::new();
+    for shard in shards {
+        if is_same(shard, out) {
+            let message = "cannot be a part and the whole";
+            return Err(Error::new(ErrorKind::Usage, message).in_file(out));
+        }
+        held.push(hold(shard)?);
+    }
     let manifests = shards.iter().map(|shard| Manifest::read(shard));
     let manifests: Vec<Manifest> = manifests.collect::<Result<_>>()?;
     let given = check(shards, &manifests)?;
@@ -42,8 +55,21 @@ pub fn merge(shards: &[PathBuf], out: &Path, pattern: Option<&Pattern>) -> Resul
             .chain(manifest.skipped.iter().map(|input| &input.input))
             .collect();
         let mut contents: BTreeSet<&String> = BTreeSet::new();
+        let mut there = 0;
         for input in state.inputs.values().filter(|it| wanted.contains(&it.id)) {
-            contents.extend(&input.sha256);
+            let content = input.sha256.as_ref();
+            let has_record =
+                |sha256: &String| state.contents.contains_key(&(key.clone(), sha256.clone()));
+            there += usize::from(content.is_none_or(has_record));
+            contents.extend(content);
+        }
+        if there < wanted.len() {
+            let message = format!(
+                "has lost {} of its {} inputs: run its batch again",
+                wanted.len() - there,
+                wanted.len()
+            );
+            return Err(Error::new(ErrorKind::Invalid, message).in_file(shard));
         }
         for ((options, sha256), outcome) in &state.contents {
             if *options != key || !contents.contains(sha256) {
@@ -82,19 +108,54 @@ pub fn merge(shards: &[PathBuf], out: &Path, pattern: Option<&Pattern>) -> Resul
     for id in gone {
         journal.note(Line::Forgotten { id })?;
     }
-    let dataset = Dataset::of(&journal, pattern, &key);
-    let written = dataset::write(out, &dataset, &mut journal)?;
+    let pattern = first
+        .pattern
+        .as_deref()
+        .map(Pattern::from_str)
+        .transpose()?;
+    let dataset = Dataset::of(&journal, pattern.as_ref(), &key);
+    let has_pages = |folder: &PathBuf| page::are_there(folder);
+    let output = Output {
+        folder: out,
+        reports: reports || page::are_there(out) || shards.iter().all(has_pages),
+    };
+    let written = output.write(&dataset, &mut journal)?;
     let given: Vec<String> = given.into_iter().collect();
-    let manifest = Manifest::new(&dataset, first.options.clone(), None, &given, true);
+    let options = first.options.clone();
+    let manifest = Manifest::new(&dataset, options, pattern.as_ref(), None, &given, true);
     manifest::write(out, &manifest)?;
-    summary::write(out, &dataset, written > 0)?;
+    summary::write(output, &dataset, &mut journal)?;
     journal.close()?;
+    drop(held);
     let mut report = dataset.report();
     report.written = written;
     Ok(Merged {
         report,
         shards: shards.len(),
     })
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let canonical = |path: &Path| fs::canonicalize(path).ok();
+    canonical(one).is_some_and(|one| Some(one) == canonical(other))
+}
+
+/// Keeps batches away from the dataset at `shard`, as long as the file is open.
+fn hold(shard: &Path) -> Result<File> {
+    if !is_dataset(shard) {
+        let message = "is no dataset of tracekit batch";
+        return Err(Error::new(ErrorKind::Usage, message).in_file(shard));
+    }
+    let path = shard.join(INSIDE).join("lock");
+    let file = File::open(&path).map_err(|error| Error::io(&path, error))?;
+    match file.try_lock_shared() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let message = "a batch writes to this part";
+            Err(Error::new(ErrorKind::State, message).in_file(shard))
+        }
+        Err(TryLockError::Error(error)) => Err(Error::io(path, error)),
+    }
 }
 
 /// Checks that `manifests` are those of all parts of the same inputs, and tells which these are.
@@ -123,7 +184,8 @@ fn check(shards: &[PathBuf], manifests: &[Manifest]) -> Result<BTreeSet<String>>
             let message = format!("is part {} as {}", shard.index, shards[other].display());
             return wrong(place, message);
         }
-        if manifest.options != first.options || manifest.tool != first.tool {
+        let options = |manifest: &Manifest| (manifest.options.clone(), manifest.pattern.clone());
+        if options(manifest) != options(first) || manifest.tool != first.tool {
             return wrong(
                 place,
                 "was made with other options or another tracekit".to_owned(),

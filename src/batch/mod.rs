@@ -5,7 +5,7 @@
 //! work        inputs, the largest first, to records                    (memory, analyse)
 //! journal     what is done, on disk before it counts                   (record)
 //! recognise   names and metadata to runs, strategies, repeats, ranks   (pattern)
-//! dataset     records to tables in Parquet, a folder a run             (schema, rows)
+//! dataset     records to runs, and their tables in Parquet             (schema, rows, table, page)
 //! manifest    what the dataset was made of                             (summary)
 //! merge       shards to one dataset
 //! check       runs against earlier ones
@@ -22,6 +22,7 @@ mod journal;
 mod manifest;
 mod memory;
 mod merge;
+mod page;
 mod pattern;
 mod recognise;
 mod record;
@@ -29,15 +30,16 @@ mod rows;
 mod run;
 mod schema;
 mod summary;
+mod table;
 mod work;
 
 pub use check::{Baseline, CheckOptions, Checked, Moved, RunCheck, check, junit};
-pub use dataset::{is_dataset, read_dataset, tables_named};
-pub use input::{Inputs, find_inputs, glob};
+pub use input::{Inputs, find_inputs};
 pub use manifest::{MANIFEST, SCHEMA_VERSION};
 pub use memory::{default_memory_limit, peak_memory};
 pub use merge::{Merged, merge};
 pub use pattern::Pattern;
-pub use run::{BatchEvent, BatchOptions, BatchReport, Shard, batch};
+pub use run::{BatchEvent, BatchOptions, BatchReport, RecognisedRun, Shard, batch};
 pub use schema::{DATASET_TABLES, DatasetTable};
 pub use summary::{checked_document, report_document};
+pub use table::{is_dataset, read_dataset, tables_named};

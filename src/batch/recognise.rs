@@ -18,6 +18,7 @@ use regex::Regex;
 use super::journal::Input;
 use super::pattern::Pattern;
 use super::record::Brief;
+use super::table::encoded;
 use crate::attribute::{is_rank_folder, rank_in_name, rank_of_path, window_of_path};
 use crate::ingest::archive::without_endings;
 
@@ -209,12 +210,24 @@ fn day(time_ns: i64) -> String {
 
 /// A name that fits into that of a folder, whatever is in it.
 fn shortened(run: String) -> String {
-    const LONGEST: usize = 60;
-    if run.chars().count() <= LONGEST {
+    // Names of files have at most 255 bytes; `run=` and endings need some of them.
+    const LONGEST: usize = 200;
+    // Hive's word for no name.
+    if run == "__HIVE_DEFAULT_PARTITION__" {
+        return "unnamed".to_owned();
+    }
+    if encoded(&run).len() <= LONGEST {
         return run;
     }
     let hash = crate::attribute::hash(run.as_bytes());
-    let start: String = run.chars().take(LONGEST - 9).collect();
+    let mut start = String::new();
+    for letter in run.chars() {
+        start.push(letter);
+        if encoded(&start).len() > LONGEST - 9 {
+            start.pop();
+            break;
+        }
+    }
     format!("{start}~{}", &hash[..8])
 }
 
@@ -313,8 +326,13 @@ mod tests {
 
     #[test]
     fn long_names_stay_apart() {
-        let long = |last: &str| found(&format!("{}{last}/rank0.json", "x".repeat(200)), None).run;
-        assert_ne!(long("a"), long("b"));
-        assert!(long("a").chars().count() <= 60);
+        for letter in ["x", "\u{1f980}", "/y"] {
+            let long =
+                |last: &str| found(&format!("{}{last}/rank0.json", letter.repeat(200)), None).run;
+            assert_ne!(long("a"), long("b"));
+            assert!(encoded(&long("a")).len() <= 200);
+        }
+        let usual = "llama-70b/2024-05-01_12-33-44/fsdp_full_shard_bf16_no_reentrant/repeat3";
+        assert_eq!(found(&format!("{usual}/rank0.json"), None).run, usual);
     }
 }

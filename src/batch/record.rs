@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind};
 
 /// Counted up whenever records made before must be made anew.
-pub(super) const RECORD_VERSION: u32 = 1;
+pub(super) const RECORD_VERSION: u32 = 2;
 
 /// Rows of a table without the columns that say which input they are about.
 pub(super) type Rows = Vec<Vec<Value>>;
@@ -73,6 +73,7 @@ impl Failure {
             ErrorKind::Truncated => "truncated",
             ErrorKind::Gzip => "gzip",
             ErrorKind::Zstd => "zstd",
+            ErrorKind::TooLarge => "memory",
             ErrorKind::Query => "query",
             ErrorKind::Usage => "usage",
             ErrorKind::Invalid => "refused",
@@ -82,7 +83,7 @@ impl Failure {
             kind: kind.to_owned(),
             error: error.reason(),
             is_trace,
-            may_pass: error.kind() == ErrorKind::Io,
+            may_pass: matches!(error.kind(), ErrorKind::Io | ErrorKind::TooLarge),
         }
     }
 
@@ -96,6 +97,31 @@ impl Failure {
                 mib(need),
                 mib(limit)
             ),
+            is_trace: true,
+            may_pass: true,
+        }
+    }
+
+    /// True when it may be another with more memory.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.kind == "memory"
+    }
+
+    /// The failure of an input that is not looked into.
+    pub(super) fn refused(reason: String) -> Self {
+        Self {
+            kind: "refused".to_owned(),
+            error: reason,
+            is_trace: true,
+            may_pass: false,
+        }
+    }
+
+    /// The failure of an input that cannot even be opened.
+    pub(super) fn unreadable(reason: &str) -> Self {
+        Self {
+            kind: "io".to_owned(),
+            error: reason.to_owned(),
             is_trace: true,
             may_pass: true,
         }

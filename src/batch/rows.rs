@@ -1,18 +1,29 @@
-//! One input, analysed, as rows of the tables of a dataset.
+//! One input, analysed, as rows of the tables of a dataset; and the rows about inputs and runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::record::{Facts, Rows};
+use super::dataset::Member;
+use super::recognise::Recognised;
+use super::record::{Facts, Failure, Rows};
 use super::schema::{DATASET_TABLES, MEASURES};
 use crate::attribute::{
-    Attribution, Bucket, Cell, DeviceResult, HostStep, Phase, RankResult, StepTime, Table, Timeline,
+    Attribution, Bucket, Cell, DeviceResult, HostResult, HostStep, Phase, RankResult, StepTime,
+    Table, Timeline,
 };
 use crate::health::HealthEntry;
 use crate::infer::{RunInferences, Verdict};
 use crate::inspect::{Entry, Frame};
 use crate::units::Ns;
+
+/// The phases whose annotated time a step has, in the order of columns.
+const ANNOTATED: [Phase; 4] = [
+    Phase::Forward,
+    Phase::Backward,
+    Phase::Recompute,
+    Phase::Optimizer,
+];
 
 /// What `rank`, the only file of an attribution, says about itself.
 pub(super) fn facts(attribution: &Attribution, rank: &RankResult) -> Facts {
@@ -33,7 +44,7 @@ pub(super) fn facts(attribution: &Attribution, rank: &RankResult) -> Facts {
         steps: step_times(&rank.host.steps),
         measures: measures(
             has_devices.then_some((&rank.totals, &lines)),
-            (self_ns > Ns::ZERO).then_some((rank.recompute.host_self_ns, self_ns)),
+            (self_ns > Ns::ZERO).then_some(&rank.host),
         ),
         phases: rank.coverage.phases.to_owned(),
         recompute_evidence: rank.recompute.evidence.to_owned(),
@@ -51,7 +62,7 @@ fn step_times(steps: &[HostStep]) -> Vec<i64> {
 }
 
 /// Median, shortest and longest.
-pub(super) fn spread(steps: &[i64]) -> [Value; 3] {
+fn spread(steps: &[i64]) -> [Value; 3] {
     let times = steps.iter().map(|time| Ns(*time)).collect();
     StepTime::spread(times).map_or(
         [Value::Null, Value::Null, Value::Null],
@@ -70,10 +81,14 @@ fn add_line(sum: &mut Timeline, line: &Timeline) {
 }
 
 /// The values of [`MEASURES`].
-fn measures(device: Option<(&Table, &Timeline)>, host: Option<(Ns, Ns)>) -> Vec<Option<i64>> {
+fn measures(device: Option<(&Table, &Timeline)>, host: Option<&HostResult>) -> Vec<Option<i64>> {
     let of_device =
         |of: &dyn Fn(&Table, &Timeline) -> Ns| device.map(|(table, line)| of(table, line).0);
     let bucket = |bucket: Bucket| of_device(&move |table, _| table.bucket(bucket).sum_ns);
+    let of_host = |phase: Phase| {
+        let host = host?;
+        Some(host.phases.get(&phase).map_or(0, |phase| phase.self_ns.0))
+    };
     let values = vec![
         of_device(&|table, _| table.total.sum_ns),
         of_device(&|_, line| line.busy_ns()),
@@ -91,8 +106,12 @@ fn measures(device: Option<(&Table, &Timeline)>, host: Option<(Ns, Ns)>) -> Vec<
         bucket(Bucket::Phase(Phase::Other)),
         bucket(Bucket::PreWindow),
         bucket(Bucket::Unlinked),
-        host.map(|(recompute, _)| recompute.0),
-        host.map(|(_, own)| own.0),
+        of_host(Phase::Forward),
+        of_host(Phase::Backward),
+        of_host(Phase::Recompute),
+        of_host(Phase::Optimizer),
+        of_host(Phase::Other),
+        host.map(|host| host.phases.values().map(|phase| phase.self_ns.0).sum()),
     ];
     debug_assert_eq!(values.len(), MEASURES.len());
     values
@@ -127,6 +146,10 @@ fn steps(rank: &RankResult) -> Rows {
             json!(step.wall_ns.0),
         ];
         row.extend(measures(None, None).into_iter().map(|value| json!(value)));
+        row.extend(ANNOTATED.map(|phase| {
+            let time = step.phases.get(&phase);
+            json!(time.map(|time| time.wall_ns.0))
+        }));
         rows.push(row);
     }
     for device in &rank.devices {
@@ -140,6 +163,7 @@ fn steps(rank: &RankResult) -> Rows {
             ];
             let values = measures(Some((&step.totals, &step.timeline)), None);
             row.extend(values.into_iter().map(|value| json!(value)));
+            row.extend(ANNOTATED.map(|_| Value::Null));
             rows.push(row);
         }
     }
@@ -252,4 +276,153 @@ pub(super) fn limit(run: &RunInferences) -> Option<(String, i64)> {
     });
     // Of equal ones the first, in the order of rules.
     effects.reduce(|best, next| if next.1 > best.1 { next } else { best })
+}
+
+/// The row of `ranks` of an input that was read.
+pub(super) fn rank(member: &Member, facts: &Facts) -> Vec<Value> {
+    let Recognised {
+        strategy,
+        repeat,
+        rank,
+        by,
+        rank_by,
+        start_ns,
+        ..
+    } = &member.recognised;
+    let names = facts.device_names.join(", ");
+    let mut row = vec![
+        json!(member.input.id),
+        json!(rank),
+        json!(member.input.sha256),
+        json!(strategy),
+        json!(repeat),
+        json!(by),
+        json!(rank_by),
+        json!(facts.brief.world_size),
+        json!(start_ns),
+        json!(member.input.size),
+        json!(facts.events),
+        json!(facts.partial),
+        json!(facts.devices),
+        json!(Some(names).filter(|names| !names.is_empty())),
+        json!(facts.steps.len()),
+    ];
+    row.extend(spread(&facts.steps));
+    row.extend(facts.measures.iter().map(|value| json!(value)));
+    row.extend([
+        json!(facts.phases),
+        json!(facts.recompute_evidence),
+        json!(facts.recompute_observable),
+        json!(facts.linked_share),
+        json!(facts.verdict),
+    ]);
+    row
+}
+
+/// The row of `runs` of a run with these inputs, beside `lost` that failed.
+pub(super) fn run(all: &[(&Member, Facts)], lost: usize) -> Vec<Value> {
+    let first = &all[0].0.recognised;
+    let ranks: BTreeSet<Option<i64>> = all.iter().map(|(it, _)| it.recognised.rank).collect();
+    let sizes = all.iter().map(|(member, _)| member.input.size);
+    let steps: Vec<i64> = all
+        .iter()
+        .flat_map(|(_, facts)| facts.steps.clone())
+        .collect();
+    let mut row = vec![
+        json!("done"),
+        json!(first.strategy),
+        json!(first.repeat),
+        Value::Null,
+        Value::Null,
+        Value::Null,
+        json!(
+            all.iter()
+                .filter_map(|(it, _)| it.recognised.start_ns)
+                .min()
+        ),
+        json!(all.len() + lost),
+        json!(lost),
+        json!(ranks.len()),
+        json!(
+            all.iter()
+                .filter_map(|(_, facts)| facts.brief.world_size)
+                .max()
+        ),
+        json!(sizes.sum::<u64>()),
+        json!(all.iter().map(|(_, facts)| facts.events).sum::<u64>()),
+        json!(steps.len()),
+    ];
+    row.extend(spread(&steps));
+    for measure in 0..MEASURES.len() {
+        let values = all
+            .iter()
+            .filter_map(|(_, facts)| *facts.measures.get(measure)?);
+        let sum = values.fold(None, |sum: Option<i64>, value| {
+            Some(sum.unwrap_or(0).saturating_add(value))
+        });
+        row.push(json!(sum));
+    }
+    let verdicts = ["trustworthy", "usable_with_care", "not_usable"];
+    let worst = all.iter().filter_map(|(_, facts)| {
+        verdicts
+            .iter()
+            .position(|verdict| *verdict == facts.verdict)
+    });
+    row.extend([
+        json!(imbalance(all)),
+        json!(worst.max().map(|worst| verdicts[worst])),
+        json!(limited_by(all)),
+        json!(first.by),
+    ]);
+    row
+}
+
+/// `(max - min) / max` of the busy time of ranks.
+fn imbalance(all: &[(&Member, Facts)]) -> Option<f64> {
+    let place = MEASURES.iter().position(|name| *name == "busy_ns")?;
+    let mut busy: BTreeMap<i64, i64> = BTreeMap::new();
+    for (member, facts) in all {
+        let (Some(rank), Some(time)) = (member.recognised.rank, facts.measures[place]) else {
+            continue;
+        };
+        let sum = busy.entry(rank).or_default();
+        *sum = sum.saturating_add(time);
+    }
+    let (least, most) = (*busy.values().min()?, *busy.values().max()?);
+    (busy.len() > 1 && most > 0).then(|| (most - least) as f64 / most as f64)
+}
+
+/// What limits most of the time of all ranks.
+fn limited_by(all: &[(&Member, Facts)]) -> Option<String> {
+    let mut effects: BTreeMap<&str, i64> = BTreeMap::new();
+    for (code, effect) in all
+        .iter()
+        .filter_map(|(_, facts)| facts.limited_by.as_ref())
+    {
+        let sum = effects.entry(code).or_default();
+        *sum = sum.saturating_add(*effect);
+    }
+    let most = effects
+        .into_iter()
+        .max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
+    Some(most.0.to_owned())
+}
+
+/// The row of `runs` of an input that failed.
+pub(super) fn failed(member: &Member, failure: &Failure) -> Vec<Value> {
+    let recognised = &member.recognised;
+    let columns = DATASET_TABLES[0].columns.iter();
+    let value = |name: &str| match name {
+        "status" => json!("failed"),
+        "strategy" => json!(recognised.strategy),
+        "repeat" => json!(recognised.repeat),
+        "input" => json!(member.input.id),
+        "error" => json!(failure.error),
+        "error_kind" => json!(failure.kind),
+        "start_ns" => json!(recognised.start_ns),
+        "size_bytes" => json!(member.input.size),
+        "recognised_by" => json!(recognised.by),
+        _ => Value::Null,
+    };
+    columns.map(|(name, _)| value(name)).collect()
 }

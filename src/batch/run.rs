@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::analyse::Analysis;
-use super::dataset::{self, Dataset};
+use super::dataset::{Dataset, Output};
 use super::input::Inputs;
 use super::journal::{Journal, Line};
 use super::manifest::{self, Manifest};
+use super::page;
 use super::pattern::Pattern;
 use super::record::RECORD_VERSION;
 use super::summary;
@@ -25,6 +26,10 @@ use crate::ingest::IngestOptions;
 
 /// Where a dataset keeps what it knows.
 pub(super) const INSIDE: &str = ".tracekit";
+
+/// Content at which tests make the analysis panic.
+#[cfg(test)]
+pub(super) const PANICS: &[u8] = b"\"panic\": \"please\"";
 
 /// How to analyse many inputs.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
@@ -54,6 +59,8 @@ pub struct BatchOptions<'a> {
     pub rehash: bool,
     /// Forget inputs that are not there any more.
     pub prune: bool,
+    /// Write a page for every run.
+    pub reports: bool,
     /// Becomes true when the batch has to end.
     pub interrupted: &'a AtomicBool,
 }
@@ -142,8 +149,27 @@ pub struct BatchReport {
     pub recognised_by: BTreeMap<String, u64>,
     /// How many inputs have their rank from what.
     pub ranks_by: BTreeMap<String, u64>,
+    /// What was recognised of every run, in the order of their names.
+    pub recognised: Vec<RecognisedRun>,
     /// It was interrupted.
     pub interrupted: bool,
+}
+
+/// What names and contents told about a run.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RecognisedRun {
+    /// Its name.
+    pub run: String,
+    /// Its strategy.
+    pub strategy: Option<String>,
+    /// Which of several repeats it is.
+    pub repeat: Option<i64>,
+    /// The day it was recorded.
+    pub date: Option<String>,
+    /// Its ranks.
+    pub ranks: Vec<i64>,
+    /// How many inputs it has, those that failed included.
+    pub inputs: u64,
 }
 
 /// Analyses `inputs` into the dataset at `out`; what is there already is not done again.
@@ -169,21 +195,40 @@ pub fn batch(
         thresholds: options.thresholds.clone(),
         infer: options.infer,
     };
-    let done: Work = work(inputs, &analysis, &key, options, &mut journal, progress)?;
-    if options.prune && !done.interrupted {
-        prune(&mut journal, &done.ids)?;
+    let output = Output {
+        folder: out,
+        // Once there are pages, they are kept true.
+        reports: options.reports || page::are_there(out),
+    };
+    let work = |journal: &mut Journal| -> Result<(Work, Dataset)> {
+        let done = work(inputs, &analysis, &key, options, journal, progress)?;
+        if options.prune && !done.interrupted {
+            prune(journal, &done.ids)?;
+        }
+        let dataset = Dataset::of(journal, options.pattern.as_ref(), &key);
+        Ok((done, dataset))
+    };
+    let (mut done, mut dataset) = work(&mut journal)?;
+    let damaged = output.damaged(&dataset, &journal);
+    if !damaged.is_empty() {
+        // Records that the disk has not kept are made again.
+        for sha256 in damaged {
+            let options = key.clone();
+            journal.note(Line::Lost { options, sha256 })?;
+        }
+        (done, dataset) = work(&mut journal)?;
     }
-    let dataset = Dataset::of(&journal, options.pattern.as_ref(), &key);
-    let written = dataset::write(out, &dataset, &mut journal)?;
+    let written = output.write(&dataset, &mut journal)?;
     let manifest = Manifest::new(
         &dataset,
         in_force,
+        options.pattern.as_ref(),
         options.shard,
         &done.ids,
         !done.interrupted,
     );
     manifest::write(out, &manifest)?;
-    summary::write(out, &dataset, written > 0)?;
+    summary::write(output, &dataset, &mut journal)?;
     journal.close()?;
     let mut report = dataset.report();
     report.analysed = done.analysed;
@@ -276,7 +321,62 @@ pub(super) fn key(version: &str, in_force: &BTreeMap<String, Value>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::read_dataset;
     use super::*;
+
+    #[test]
+    fn an_input_that_makes_the_analysis_panic_is_a_row_and_stops_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("in")).unwrap();
+        let event = r#"{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":1}"#;
+        let panics = String::from_utf8_lossy(PANICS);
+        for (name, content) in [
+            ("a.json", format!("[{event}]")),
+            (
+                "b.json",
+                format!("{{{panics}, \"traceEvents\": [{event}]}}"),
+            ),
+            ("c.json", format!("[{event}, {event}]")),
+        ] {
+            fs::write(at("in").join(name), content).unwrap();
+        }
+        let interrupted = AtomicBool::new(false);
+        let options = BatchOptions {
+            attribute: AttributeOptions::default(),
+            ingest: IngestOptions::default(),
+            salvage: None,
+            thresholds: Thresholds::default(),
+            infer: false,
+            pattern: None,
+            jobs: 2,
+            memory_limit: 1 << 30,
+            shard: None,
+            retry_failed: false,
+            rehash: false,
+            prune: false,
+            reports: false,
+            interrupted: &interrupted,
+        };
+        let inputs = super::super::find_inputs(&[at("in")], &[]).unwrap();
+        for analysed in [3, 0] {
+            let report = batch(&inputs, &at("out"), &options, &|_| {}).unwrap();
+            assert_eq!((report.done, report.failed), (2, 1));
+            // It is not tried again.
+            assert_eq!(report.analysed, analysed);
+        }
+        let runs = read_dataset(&at("out"), &["runs"]).unwrap().remove("runs");
+        let runs = runs.unwrap();
+        let column = |name: &str| runs.column(name).unwrap().str().unwrap();
+        let kinds: Vec<Option<&str>> = column("error_kind").iter().collect();
+        assert_eq!(kinds, [None, Some("internal"), None]);
+        assert!(
+            column("error")
+                .get(1)
+                .unwrap()
+                .contains("a test asked for this")
+        );
+    }
 
     #[test]
     fn every_input_is_in_one_shard() {

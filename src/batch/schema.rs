@@ -3,7 +3,7 @@
 use crate::frame::Dtype;
 
 /// A table of a dataset. Folders give every table the columns `run` (text) and `date` (UTC, from the trace
-/// or the name of its file; null when neither tells).
+/// or the name of its file; `unknown` when neither tells).
 #[derive(Debug, Clone, Copy)]
 pub struct DatasetTable {
     /// Name, also of its folder.
@@ -17,7 +17,7 @@ pub struct DatasetTable {
 use Dtype::{Bool, Float, Int, Text};
 
 /// What times, in nanoseconds, a run, a rank and a step are measured by, in this order.
-pub(super) const MEASURES: [&str; 18] = [
+pub(super) const MEASURES: [&str; 22] = [
     "device_sum_ns",
     "busy_ns",
     "window_ns",
@@ -34,7 +34,11 @@ pub(super) const MEASURES: [&str; 18] = [
     "other_ns",
     "pre_window_ns",
     "unlinked_ns",
+    "host_forward_ns",
+    "host_backward_ns",
     "host_recompute_ns",
+    "host_optimizer_ns",
+    "host_other_ns",
     "host_self_ns",
 ];
 
@@ -58,7 +62,11 @@ macro_rules! with_measures {
             ("other_ns", Int),
             ("pre_window_ns", Int),
             ("unlinked_ns", Int),
+            ("host_forward_ns", Int),
+            ("host_backward_ns", Int),
             ("host_recompute_ns", Int),
+            ("host_optimizer_ns", Int),
+            ("host_other_ns", Int),
             ("host_self_ns", Int),
             $($after,)*
         ]
@@ -144,7 +152,12 @@ pub const DATASET_TABLES: &[DatasetTable] = &[
                 ("inferred", Bool),
                 ("wall_ns", Int),
             ],
-            []
+            [
+                ("annotated_forward_ns", Int),
+                ("annotated_backward_ns", Int),
+                ("annotated_recompute_ns", Int),
+                ("annotated_optimizer_ns", Int),
+            ]
         ),
     },
     DatasetTable {

@@ -3,20 +3,37 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::check::{Cells, Checked};
-use super::dataset::{Dataset, read_dataset};
+use super::check::{Baseline, Cells, CheckOptions, Checked, check};
+use super::dataset::{Dataset, Output};
+use super::journal::{self, Journal};
 use super::manifest::replace;
+use super::page;
 use super::run::BatchReport;
+use super::table::read_dataset;
+use crate::attribute::Bucket;
 use crate::error::Result;
 use crate::frame::DataFrame;
-use crate::report::{Block, Column, Document, Note, Row, Section, Table, Value, html};
+use crate::report::{
+    Bar, Bars, Block, Chart, Column, Document, Note, Paint, Part, Picture, Row, Section, Table,
+    Value, html,
+};
 use crate::stats::{deviation, median};
 use crate::units::Ns;
 
 const SUMMARY: &str = "summary.html";
 
 /// Rows of runs and failures that are shown.
-const SHOWN: usize = 500;
+const SHOWN: usize = 2_000;
+
+/// Runs that are named at the end of a batch.
+const NAMED: usize = 20;
+
+/// Strategies whose trend is drawn, and runs in each picture.
+const DRAWN: usize = 8;
+const COLUMNS: usize = 60;
+
+/// So many runs before the last one of a strategy it is checked against.
+const BEFORE: usize = 3;
 
 /// So many scaled deviations from the median of its strategy make a run an outlier.
 const FAR: f64 = 3.5;
@@ -30,55 +47,225 @@ struct Line {
     steps: Option<i64>,
     step: Option<i64>,
     window: Option<i64>,
+    start: Option<i64>,
     times: [Option<i64>; 4],
+    /// By paint: time of all ranks.
+    parts: Vec<(Paint, i64)>,
     verdict: Option<String>,
     limited_by: Option<String>,
 }
 
-/// Writes the page, when something of it `changed` or it is not there.
-pub(super) fn write(out: &Path, dataset: &Dataset, changed: bool) -> Result<()> {
+/// Writes the page, when it is not of what `dataset` is now.
+pub(super) fn write(output: Output<'_>, dataset: &Dataset, journal: &mut Journal) -> Result<()> {
+    let out = output.folder;
     let path = out.join(SUMMARY);
-    if !changed && path.is_file() {
+    let fingerprint = format!("{} {}", dataset.fingerprint(), output.reports);
+    if journal.state.page == fingerprint && path.is_file() {
         return Ok(());
     }
     let frames = read_dataset(out, &["runs", "health"])?;
-    let document = document(dataset, &frames["runs"], &frames["health"]);
-    replace(&path, &html::render(&document))
+    let options = CheckOptions {
+        baseline: Baseline::Median(BEFORE),
+        runs: Vec::new(),
+        latest: true,
+        alpha: 0.01,
+        min_effect: 0.03,
+    };
+    let checked = check(out, &options)?;
+    let document = Summary {
+        dataset,
+        lines: lines(&frames["runs"]),
+        checked: &checked,
+        reports: output.reports,
+    }
+    .document(&frames["health"]);
+    replace(&path, &html::render(&document))?;
+    journal.note(journal::Line::Page { fingerprint })
 }
 
-fn document(dataset: &Dataset, runs: &DataFrame, health: &DataFrame) -> Document {
-    let lines = lines(runs);
-    let report = dataset.report();
-    let mut sections = vec![Section {
-        title: Some("Runs".to_owned()),
-        blocks: runs_blocks(&lines),
-    }];
-    let strategies = strategies(&lines);
-    if !strategies.is_empty() {
-        sections.push(Section {
-            title: Some("Trends".to_owned()),
-            blocks: vec![Block::Table(trends(&strategies))],
-        });
-        sections.push(Section {
-            title: Some("Outliers".to_owned()),
-            blocks: vec![outliers(&strategies)],
-        });
+/// What the page is made of.
+struct Summary<'a> {
+    dataset: &'a Dataset,
+    lines: Vec<Line>,
+    checked: &'a Checked,
+    reports: bool,
+}
+
+impl Summary<'_> {
+    fn document(&self, health: &DataFrame) -> Document {
+        let report = self.dataset.report();
+        let mut sections = vec![section("Runs", self.runs())];
+        let strategies = strategies(&self.lines);
+        if !strategies.is_empty() {
+            let mut trends_blocks = pictures(&strategies);
+            trends_blocks.push(Block::Table(trends(&strategies)));
+            sections.push(section("Trends", trends_blocks));
+            sections.push(section("Outliers", vec![self.outliers(&strategies)]));
+        }
+        sections.push(section("Regressions", self.regressions()));
+        sections.push(section("Health", vec![findings(health)]));
+        sections.push(section("Failed inputs", failures(self.dataset)));
+        Document {
+            title: "Batch of traces".to_owned(),
+            lead: format!(
+                "{} runs, {} inputs read, {} failed",
+                report.runs, report.done, report.failed
+            ),
+            sections,
+        }
     }
-    sections.push(Section {
-        title: Some("Health".to_owned()),
-        blocks: vec![findings(health)],
-    });
-    sections.push(Section {
-        title: Some("Failed inputs".to_owned()),
-        blocks: failures(dataset),
-    });
-    Document {
-        title: "Batch of traces".to_owned(),
-        lead: format!(
-            "{} runs, {} inputs read, {} failed",
-            report.runs, report.done, report.failed
-        ),
-        sections,
+
+    /// The name of a run, which leads to its page where there is one.
+    fn name(&self, run: &str) -> Value {
+        if self.reports {
+            Value::Link {
+                text: run.to_owned(),
+                to: page::link(run),
+            }
+        } else {
+            Value::text(run)
+        }
+    }
+
+    /// The last run of each strategy against those before it.
+    fn regressions(&self) -> Vec<Block> {
+        let moved = self.checked.runs.iter().flat_map(|run| {
+            let more = run.times.iter().filter(|time| time.verdict == "more");
+            more.map(move |time| {
+                Row::new(vec![
+                    self.name(&run.run),
+                    text(run.strategy.as_ref()),
+                    Value::text(time.time.trim_end_matches("_ns").replace('_', " ")),
+                    Value::Number(time.base_ns / 1e6),
+                    Value::Number(time.now_ns / 1e6),
+                    time.change
+                        .map_or(Value::NotApplicable, Value::PercentChange),
+                ])
+            })
+        });
+        let rows: Vec<Row> = moved.take(SHOWN).collect();
+        let how = format!(
+            "The last run of each strategy with {} runs or more, each against the median of the {BEFORE} before it: {} checked. tracekit batch check checks any run against any other.",
+            BEFORE + 1,
+            self.checked.runs.len()
+        );
+        let mut blocks = vec![Block::Paragraph(how)];
+        if rows.is_empty() {
+            blocks.push(Block::Paragraph(
+                "None of them takes more time than noise explains.".to_owned(),
+            ));
+        } else {
+            blocks.push(Block::Table(Table {
+                caption: "Times a step that grew beyond noise".to_owned(),
+                keys: 1,
+                columns: vec![
+                    Column::text("run"),
+                    Column::text("strategy"),
+                    Column::text("time"),
+                    Column::ms("was"),
+                    Column::ms("is"),
+                    Column::percent("change"),
+                ],
+                rows,
+            }));
+        }
+        blocks
+    }
+
+    fn runs(&self) -> Vec<Block> {
+        let lines = &self.lines;
+        let more = lines.len().saturating_sub(SHOWN);
+        // The last ones: an archive grows there.
+        let rows = lines[more..].iter().map(|line| {
+            let [recompute, exposed, idle, busy] = line.times;
+            Row::new(vec![
+                self.name(&line.run),
+                text(line.date.as_ref()),
+                count(line.ranks),
+                count(line.steps),
+                Value::ns_or_missing(line.step.map(Ns)),
+                share(busy, line.window),
+                share(idle, line.window),
+                share(exposed, line.window),
+                share(recompute, line.window),
+                text(line.limited_by.as_ref()),
+                text(line.verdict.as_ref()),
+            ])
+        });
+        let table = Table {
+            caption: "Runs; shares are of the windows of all devices".to_owned(),
+            keys: 1,
+            columns: vec![
+                Column::text("run"),
+                Column::text("date"),
+                Column::number("ranks"),
+                Column::number("steps"),
+                Column::ms("median step"),
+                Column::percent("busy"),
+                Column::percent("idle"),
+                Column::percent("exposed communication"),
+                Column::percent("recompute"),
+                Column::text("limited by"),
+                Column::text("verdict"),
+            ],
+            rows: rows.collect(),
+        };
+        let mut blocks = vec![Block::Table(table)];
+        if more > 0 {
+            let more = format!("… and {more} runs before these: see the table runs.");
+            blocks.push(Block::Paragraph(more));
+        }
+        blocks
+    }
+
+    fn outliers(&self, strategies: &BTreeMap<&str, Vec<(&Line, f64)>>) -> Block {
+        let mut rows = Vec::new();
+        for (strategy, runs) in strategies {
+            let steps: Vec<f64> = runs.iter().map(|(_, step)| *step).collect();
+            let (Some(middle), Some(spread)) = (median(&steps), deviation(&steps)) else {
+                continue;
+            };
+            // Of three or fewer, none is the odd one.
+            if runs.len() < 4 || middle <= 0.0 {
+                continue;
+            }
+            for (line, step) in runs {
+                // Runs that are all the same have no spread, and one percent is no outlier.
+                if (step - middle).abs() > (FAR * spread).max(middle / 100.0) {
+                    rows.push(Row::new(vec![
+                        self.name(&line.run),
+                        Value::text(*strategy),
+                        text(line.date.as_ref()),
+                        Value::ns_or_missing(line.step.map(Ns)),
+                        Value::PercentChange(step / middle - 1.0),
+                    ]));
+                }
+            }
+        }
+        if rows.is_empty() {
+            return Block::Paragraph("No run is far from others of its strategy.".to_owned());
+        }
+        Block::Table(Table {
+            caption: format!(
+                "Runs farther than {FAR} deviations from the median of their strategy"
+            ),
+            keys: 1,
+            columns: vec![
+                Column::text("run"),
+                Column::text("strategy"),
+                Column::text("date"),
+                Column::ms("median step"),
+                Column::percent("from the median"),
+            ],
+            rows,
+        })
+    }
+}
+
+fn section(title: &str, blocks: Vec<Block>) -> Section {
+    Section {
+        title: Some(title.to_owned()),
+        blocks,
     }
 }
 
@@ -95,6 +282,8 @@ fn lines(runs: &DataFrame) -> Vec<Line> {
             steps: cells.int("steps", row),
             step: cells.int("step_median_ns", row),
             window: cells.int("window_ns", row),
+            start: cells.int("start_ns", row),
+            parts: parts(&cells, row),
             times: [
                 "recompute_ns",
                 "exposed_communication_ns",
@@ -106,8 +295,28 @@ fn lines(runs: &DataFrame) -> Vec<Line> {
             limited_by: cells.text("limited_by", row),
         })
         .collect();
-    lines.sort_by(|a, b| (&a.date, &a.run).cmp(&(&b.date, &b.run)));
+    lines.sort_by(|a, b| {
+        let order = |line: &Line| (line.start.is_none(), line.start, line.date.clone());
+        order(a).cmp(&order(b)).then_with(|| a.run.cmp(&b.run))
+    });
     lines
+}
+
+/// Time by phase: device work and idle time, or what the host did itself.
+fn parts(cells: &Cells<'_>, row: usize) -> Vec<(Paint, i64)> {
+    let of = |prefix: &str| -> Vec<(Paint, i64)> {
+        let buckets = Bucket::ALL.iter().filter_map(|bucket| {
+            let time = cells.int(&format!("{prefix}{}_ns", bucket.as_str()), row)?;
+            Some((Paint::Bucket(*bucket), time))
+        });
+        buckets.collect()
+    };
+    let mut parts = of("");
+    if parts.is_empty() {
+        return of("host_");
+    }
+    parts.extend(cells.int("idle_ns", row).map(|time| (Paint::Idle, time)));
+    parts
 }
 
 fn text(value: Option<&String>) -> Value {
@@ -125,52 +334,6 @@ fn share(part: Option<i64>, whole: Option<i64>) -> Value {
         (Some(part), Some(whole)) => Value::share(Ns(part), Ns(whole)),
         _ => Value::Missing,
     }
-}
-
-fn runs_blocks(lines: &[Line]) -> Vec<Block> {
-    let rows = lines.iter().take(SHOWN).map(|line| {
-        let [recompute, exposed, idle, busy] = line.times;
-        Row::new(vec![
-            Value::text(line.run.clone()),
-            text(line.date.as_ref()),
-            count(line.ranks),
-            count(line.steps),
-            Value::ns_or_missing(line.step.map(Ns)),
-            share(busy, line.window),
-            share(idle, line.window),
-            share(exposed, line.window),
-            share(recompute, line.window),
-            text(line.limited_by.as_ref()),
-            text(line.verdict.as_ref()),
-        ])
-    });
-    let table = Table {
-        caption: "Runs; shares are of the windows of all devices".to_owned(),
-        keys: 1,
-        columns: vec![
-            Column::text("run"),
-            Column::text("date"),
-            Column::number("ranks"),
-            Column::number("steps"),
-            Column::ms("median step"),
-            Column::percent("busy"),
-            Column::percent("idle"),
-            Column::percent("exposed communication"),
-            Column::percent("recompute"),
-            Column::text("limited by"),
-            Column::text("verdict"),
-        ],
-        rows: rows.collect(),
-    };
-    let mut blocks = vec![Block::Table(table)];
-    if lines.len() > SHOWN {
-        let more = format!(
-            "… and {} more runs: see the table runs.",
-            lines.len() - SHOWN
-        );
-        blocks.push(Block::Paragraph(more));
-    }
-    blocks
 }
 
 /// Runs with steps, by strategy, in order of time.
@@ -226,44 +389,50 @@ fn trends(strategies: &BTreeMap<&str, Vec<(&Line, f64)>>) -> Table {
     }
 }
 
-fn outliers(strategies: &BTreeMap<&str, Vec<(&Line, f64)>>) -> Block {
-    let mut rows = Vec::new();
-    for (strategy, runs) in strategies {
-        let steps: Vec<f64> = runs.iter().map(|(_, step)| *step).collect();
-        let (Some(middle), Some(spread)) = (median(&steps), deviation(&steps)) else {
-            continue;
-        };
-        // Of three or fewer, none is the odd one.
-        if runs.len() < 4 || middle <= 0.0 {
+/// Pictures of the time a step takes by phase, run by run, of the strategies with the most runs.
+fn pictures(strategies: &BTreeMap<&str, Vec<(&Line, f64)>>) -> Vec<Block> {
+    let mut most: Vec<_> = strategies.iter().collect();
+    most.sort_by_key(|(name, runs)| (std::cmp::Reverse(runs.len()), **name));
+    let mut blocks = Vec::new();
+    for (number, (strategy, runs)) in most.into_iter().take(DRAWN).enumerate() {
+        let last = &runs[runs.len().saturating_sub(COLUMNS)..];
+        let bars: Vec<Bar> = last.iter().filter_map(|(line, _)| bar(line)).collect();
+        if bars.len() < 2 {
             continue;
         }
-        for (line, step) in runs {
-            // Runs that are all the same have no spread, and one percent is no outlier.
-            if (step - middle).abs() > (FAR * spread).max(middle / 100.0) {
-                rows.push(Row::new(vec![
-                    Value::text(line.run.clone()),
-                    Value::text(*strategy),
-                    text(line.date.as_ref()),
-                    Value::ns_or_missing(line.step.map(Ns)),
-                    Value::PercentChange(step / middle - 1.0),
-                ]));
-            }
-        }
+        blocks.push(Block::Chart(Chart {
+            name: format!("trend-{number}"),
+            caption: format!("{strategy}: time a step by phase, mean of ranks, run by run"),
+            about: format!(
+                "{} bars, one a run, from the first to the last; the tables have the numbers.",
+                bars.len()
+            ),
+            picture: Picture::Bars(Bars {
+                of: "run",
+                unit: "ms",
+                bars,
+            }),
+        }));
     }
-    if rows.is_empty() {
-        return Block::Paragraph("No run is far from others of its strategy.".to_owned());
-    }
-    Block::Table(Table {
-        caption: format!("Runs farther than {FAR} deviations from the median of their strategy"),
-        keys: 1,
-        columns: vec![
-            Column::text("run"),
-            Column::text("strategy"),
-            Column::text("date"),
-            Column::ms("median step"),
-            Column::percent("from the median"),
-        ],
-        rows,
+    blocks
+}
+
+/// A run as a bar: what one step takes, of devices or else of the host.
+fn bar(line: &Line) -> Option<Bar> {
+    let steps = line.steps.filter(|steps| *steps > 0)?;
+    let total: i64 = line.parts.iter().map(|(_, time)| time / steps).sum();
+    let parts = line.parts.iter().filter(|(_, time)| time / steps > 0);
+    let parts: Vec<Part> = parts
+        .map(|(paint, time)| Part {
+            paint: *paint,
+            value: Value::Ns(Ns(time / steps)),
+            share: Value::share(Ns(time / steps), Ns(total)),
+        })
+        .collect();
+    (!parts.is_empty()).then(|| Bar {
+        label: line.run.clone(),
+        parts,
+        total: Value::Ns(Ns(total)),
     })
 }
 
@@ -370,6 +539,39 @@ pub fn report_document(report: &BatchReport, out: &Path) -> Document {
         "dataset",
         format!("{}, {} runs written now", out.display(), report.written),
     ));
+    let named = &report.recognised;
+    let rows = named.iter().take(NAMED).map(|run| {
+        Row::new(vec![
+            Value::text(run.run.clone()),
+            text(run.strategy.as_ref()),
+            run.repeat.map_or(Value::Missing, Value::Id),
+            text(run.date.as_ref()),
+            Value::text(spans(&run.ranks)),
+            Value::Count(run.inputs),
+        ])
+    });
+    let mut blocks = vec![Block::Notes(notes)];
+    if !named.is_empty() {
+        blocks.push(Block::Table(Table {
+            caption: "What names and contents tell about runs".to_owned(),
+            keys: 1,
+            columns: vec![
+                Column::text("run"),
+                Column::text("strategy"),
+                Column::number("repeat"),
+                Column::text("date"),
+                Column::text("ranks"),
+                Column::number("inputs"),
+            ],
+            rows: rows.collect(),
+        }));
+    }
+    if named.len() > NAMED {
+        blocks.push(Block::Paragraph(format!(
+            "… and {} more: SELECT run, strategy, repeat, rank, recognised_by, rank_by FROM ranks",
+            named.len() - NAMED
+        )));
+    }
     let state = if report.interrupted {
         "; interrupted, the rest is not done"
     } else {
@@ -383,9 +585,25 @@ pub fn report_document(report: &BatchReport, out: &Path) -> Document {
         ),
         sections: vec![Section {
             title: None,
-            blocks: vec![Block::Notes(notes)],
+            blocks,
         }],
     }
+}
+
+/// Numbers in order, those that follow one another as `0-7`.
+fn spans(numbers: &[i64]) -> String {
+    let mut spans: Vec<(i64, i64)> = Vec::new();
+    for number in numbers {
+        match spans.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+            _ => spans.push((*number, *number)),
+        }
+    }
+    let told = spans.iter().map(|(first, last)| match (first, last) {
+        (first, last) if first == last => first.to_string(),
+        (first, last) => format!("{first}-{last}"),
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 /// A check as a report; every time when `verbose`, else those that moved.
@@ -447,5 +665,17 @@ pub fn checked_document(checked: &Checked, verbose: bool) -> Document {
             title: None,
             blocks,
         }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_in_a_row_are_told_by_their_ends() {
+        assert_eq!(spans(&[0, 1, 2, 3, 5, 7, 8]), "0-3, 5, 7-8");
+        assert_eq!(spans(&[]), "");
+        assert_eq!(spans(&[i64::MAX]), i64::MAX.to_string());
     }
 }

@@ -5,26 +5,28 @@
 //!          walks archives     └─→ worker …
 //! ```
 //! The producer waits for memory before it hands out an input or reads a member of a compressed archive;
-//! workers wait for nothing but the journal. So there is always somebody who goes on.
+//! workers wait for nothing but the journal. So there is always somebody who goes on. Compressed inputs that turn
+//! out to hold more content than they were given memory for come again at the end, each alone.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::{Read, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::analyse::Analysis;
+use super::analyse::{Analysis, guarded};
 use super::input::{Found, Inputs};
 use super::journal::{self, Content, Input, Journal, Line, Outcome};
-use super::memory::{Budget, Given, need};
+use super::memory::{Budget, Content as Held, Given};
 use super::record::Failure;
 use super::run::{BatchEvent, BatchOptions};
 use crate::attribute::hash;
 use crate::error::{Error, Result};
 use crate::ingest::archive::{
-    Archive, Bounds, Entry, Member, is_compressed_name, is_xz, read_member,
+    Archive, Bounds, Entry, Form, Member, is_compressed_name, is_xz, read_member,
 };
 use crate::ingest::{Source, claimed_content};
 
@@ -45,7 +47,13 @@ pub(super) struct Work {
 struct Job<'b> {
     input: Input,
     bytes: Bytes,
-    _memory: Given<'b>,
+    /// How much content it may have.
+    content: u64,
+    /// How many bytes of its file or archive it stands for.
+    share: u64,
+    /// It has had its first try.
+    is_last_try: bool,
+    memory: Option<Given<'b>>,
 }
 
 /// Where the bytes of an input are.
@@ -56,6 +64,16 @@ enum Bytes {
 }
 
 impl Bytes {
+    /// How many bytes are held in memory.
+    fn owned(&self) -> u64 {
+        match self {
+            Self::File(_) => 0,
+            Self::Member(archive, member) if archive.plain(member).is_some() => 0,
+            Self::Member(_, member) => member.size,
+            Self::Owned(bytes) => bytes.len() as u64,
+        }
+    }
+
     fn with<T>(
         &self,
         analysis: &Analysis,
@@ -79,7 +97,7 @@ impl Bytes {
 }
 
 /// What all threads share.
-struct Shared<'a> {
+struct Shared<'a, 'b> {
     analysis: &'a Analysis,
     key: &'a str,
     options: &'a BatchOptions<'a>,
@@ -88,6 +106,8 @@ struct Shared<'a> {
     analysed: AtomicU64,
     analysed_bytes: AtomicU64,
     reused: AtomicU64,
+    /// Inputs that hold more than they had memory for.
+    again: Mutex<Vec<Job<'b>>>,
     /// The dataset cannot be written.
     broken: Mutex<Option<Error>>,
 }
@@ -106,10 +126,8 @@ pub(super) fn work(
         bytes: inputs.bytes(),
     });
     let budget = Budget::new(options.memory_limit);
-    let mut analysis = analysis.clone();
-    analysis.ingest.max_content = analysis.ingest.max_content.min(budget.most());
     let shared = Shared {
-        analysis: &analysis,
+        analysis,
         key,
         options,
         journal: Mutex::new(journal),
@@ -117,6 +135,7 @@ pub(super) fn work(
         analysed: AtomicU64::new(0),
         analysed_bytes: AtomicU64::new(0),
         reused: AtomicU64::new(0),
+        again: Mutex::new(Vec::new()),
         broken: Mutex::new(None),
     };
     let jobs = options.jobs.max(1);
@@ -137,13 +156,20 @@ pub(super) fn work(
                 break;
             }
             producer.hand_out(found);
-            (shared.progress)(BatchEvent::Done { bytes: found.size });
         }
         // Workers end when nobody can send any more.
         let Producer { work, sender, .. } = producer;
         drop(sender);
         work
     });
+    let again = std::mem::take(&mut *lock(&shared.again));
+    for mut job in again {
+        if shared.stopped() {
+            break;
+        }
+        job.content = budget.largest();
+        shared.analyse(job);
+    }
     if let Some(error) = lock(&shared.broken).take() {
         return Err(error);
     }
@@ -160,9 +186,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared<'_> {
+impl<'b> Shared<'_, 'b> {
     /// Takes inputs until there are no more.
-    fn serve(&self, receiver: &Mutex<Receiver<Job<'_>>>) {
+    fn serve(&self, receiver: &Mutex<Receiver<Job<'b>>>) {
         loop {
             let next = lock(receiver).recv();
             let Ok(job) = next else { return };
@@ -178,37 +204,68 @@ impl Shared<'_> {
         self.options.interrupted.load(Ordering::Relaxed) || lock(&self.broken).is_some()
     }
 
-    fn analyse(&self, job: Job<'_>) {
+    fn progressed(&self, bytes: u64) {
+        (self.progress)(BatchEvent::Done { bytes });
+    }
+
+    fn analyse(&self, mut job: Job<'b>) {
         let Job {
-            mut input, bytes, ..
-        } = job;
-        let done = bytes.with(self.analysis, |bytes| {
-            let sha256 = hash(bytes);
-            input.sha256 = Some(sha256.clone());
-            if self.outcome(&sha256).is_some_and(|it| self.keeps(&it)) {
-                self.reused.fetch_add(1, Ordering::Relaxed);
-                return Ok(());
-            }
-            self.analysed.fetch_add(1, Ordering::Relaxed);
-            let size = bytes.len() as u64;
-            self.analysed_bytes.fetch_add(size, Ordering::Relaxed);
-            let record = self.analysis.record(bytes)?;
-            let brief = record.facts.brief.clone();
-            let packed = journal::pack(&record).map_err(|error| Failure::of(&error, true))?;
-            self.try_note(|journal| {
-                let outcome = journal.keep(&packed, brief)?;
-                journal.note(self.content(sha256, outcome))
-            });
-            Ok(())
+            input,
+            bytes,
+            content,
+            share,
+            ..
+        } = &mut job;
+        // Nothing that an input does to tracekit reaches others.
+        let done = guarded(|| {
+            bytes.with(self.analysis, |bytes| {
+                let sha256 = hash(bytes);
+                input.sha256 = Some(sha256.clone());
+                if self.outcome(&sha256).is_some_and(|it| self.keeps(&it)) {
+                    self.reused.fetch_add(1, Ordering::Relaxed);
+                    return Ok(());
+                }
+                self.analysed.fetch_add(1, Ordering::Relaxed);
+                let size = bytes.len() as u64;
+                self.analysed_bytes.fetch_add(size, Ordering::Relaxed);
+                let record = self.analysis.record(bytes, *content)?;
+                let brief = record.facts.brief.clone();
+                let packed = journal::pack(&record).map_err(|error| Failure::of(&error, true))?;
+                self.try_note(|journal| {
+                    let outcome = journal.keep(&packed, brief)?;
+                    journal.note(self.content(sha256, outcome))
+                });
+                Ok(())
+            })
         });
-        let failure = match done {
-            Ok(Ok(())) => None,
-            Ok(Err(failure)) | Err(failure) => Some(failure),
-        };
-        if let Some(failure) = failure {
-            return self.failed(input, failure);
+        let share = *share;
+        match done.and_then(|done| done) {
+            Ok(()) => self.try_note(|journal| journal.note(Line::Input(job.input))),
+            Err(failure) if failure.is_too_large() && !job.is_last_try => {
+                return self.put_back(job, failure);
+            }
+            Err(failure) => self.failed(job.input, failure),
         }
-        self.try_note(|journal| journal.note(Line::Input(input)));
+        self.progressed(share);
+    }
+
+    /// Keeps an input for later, when it can have all memory; or lets it fail, where too many bytes would be
+    /// kept for that.
+    fn put_back(&self, mut job: Job<'b>, failure: Failure) {
+        let copied = |job: &Job<'_>| match &job.bytes {
+            Bytes::Owned(bytes) => bytes.len() as u64,
+            _ => 0,
+        };
+        let mut again = lock(&self.again);
+        let kept: u64 = again.iter().map(copied).sum();
+        if kept + copied(&job) > self.options.memory_limit / 8 {
+            drop(again);
+            self.progressed(job.share);
+            return self.failed(job.input, failure);
+        }
+        job.is_last_try = true;
+        job.memory = None;
+        again.push(job);
     }
 
     fn content(&self, sha256: String, outcome: Outcome) -> Line {
@@ -285,42 +342,20 @@ impl Shared<'_> {
 
 /// Hands out inputs.
 struct Producer<'a, 'b> {
-    shared: &'a Shared<'a>,
+    shared: &'a Shared<'a, 'b>,
     budget: &'b Budget,
     sender: SyncSender<Job<'b>>,
     work: Work,
 }
 
-impl Producer<'_, '_> {
+impl<'b> Producer<'_, 'b> {
     fn stopped(&self) -> bool {
         self.shared.stopped()
     }
 
     fn hand_out(&mut self, found: &Found) {
-        if let Some(form) = found.form {
-            let id = id_of(&found.path);
-            let archive = Source::open(&found.path, &self.shared.analysis.ingest)
-                .map_err(|error| Error::new(error.kind(), error.reason()));
-            let bounds = Bounds {
-                member: self.budget.most(),
-            };
-            let archive = archive.and_then(|source| Archive::open(Arc::new(source), form, bounds));
-            let done = archive.and_then(|archive| {
-                if form.is_listed() {
-                    self.listed(found, &archive)
-                } else {
-                    self.walked(found, &archive)
-                }
-            });
-            match done {
-                Ok(()) => self.sound(id),
-                Err(error) => self.unsound(found, id, &error),
-            }
-            return;
-        }
-        let id = id_of(&found.path);
         let input = Input {
-            id,
+            id: id_of(&found.path),
             below: found.below.clone(),
             root: found.root.clone(),
             named: found.named,
@@ -329,12 +364,19 @@ impl Producer<'_, '_> {
             sha256: None,
             failure: None,
         };
-        if !self.takes(&input) {
-            return;
+        if let Some(reason) = &found.failure {
+            if self.takes(&input) {
+                self.shared.failed(input, Failure::unreadable(reason));
+            }
+        } else if let Some(form) = found.form {
+            self.archive(found, form, input);
+        } else if self.takes(&input) {
+            let held = Held::of(found.size, claim_of_file(&found.path));
+            let bytes = Bytes::File(found.path.clone());
+            self.send(input, bytes, found.size, held);
+        } else {
+            self.shared.progressed(found.size);
         }
-        let claim = claim_of(&found.path);
-        let need = need(found.size, claim);
-        self.send(input, need, || Ok(Bytes::File(found.path.clone())));
     }
 
     /// True for an input that is to be analysed.
@@ -351,33 +393,85 @@ impl Producer<'_, '_> {
         !known
     }
 
-    fn send(
-        &self,
-        input: Input,
-        need: u64,
-        bytes: impl FnOnce() -> std::result::Result<Bytes, Failure>,
-    ) {
-        if need > self.budget.most() {
-            let limit = self.budget.most();
-            return self.shared.failed(input, Failure::too_large(need, limit));
-        }
+    /// Hands out an input once there is memory for what it holds.
+    fn send(&self, input: Input, bytes: Bytes, share: u64, held: Held) {
+        let Some((need, content)) = self.room(held, bytes.owned()) else {
+            return self.too_large(input, held, share);
+        };
         let memory = self.budget.take(need);
-        match bytes() {
-            Ok(bytes) => {
-                let job = Job {
-                    input,
-                    bytes,
-                    _memory: memory,
-                };
-                // Workers go only after the producer.
-                let _ = self.sender.send(job);
-            }
-            Err(failure) => self.shared.failed(input, failure),
+        self.give(input, bytes, share, content, memory);
+    }
+
+    /// How much memory to take for what an input holds, beside `copied` bytes that are there already, and how
+    /// much content that is for; `None` when it is more than there may be.
+    fn room(&self, held: Held, copied: u64) -> Option<(u64, u64)> {
+        let most = self.budget.most();
+        let need = held.need().saturating_add(copied);
+        if need <= most {
+            Some((need, held.bytes))
+        } else if held.is_said {
+            None
+        } else {
+            // It was but a guess.
+            Some((most, self.budget.largest()))
         }
     }
 
+    fn too_large(&self, input: Input, held: Held, share: u64) {
+        let failure = Failure::too_large(held.need(), self.budget.most());
+        self.shared.failed(input, failure);
+        self.shared.progressed(share);
+    }
+
+    fn give(&self, input: Input, bytes: Bytes, share: u64, content: u64, memory: Given<'b>) {
+        let job = Job {
+            input,
+            bytes,
+            content,
+            share,
+            is_last_try: content >= self.budget.largest(),
+            memory: Some(memory),
+        };
+        // Workers go only after the producer.
+        let _ = self.sender.send(job);
+    }
+
+    fn archive(&mut self, found: &Found, form: Form, input: Input) {
+        let mut left = found.size;
+        let read = guarded(|| {
+            let source = Source::open(&found.path, &self.shared.analysis.ingest);
+            let bounds = Bounds {
+                member: self.budget.most(),
+            };
+            let archive = source
+                .map_err(|error| Error::new(error.kind(), error.reason()))
+                .and_then(|source| Archive::open(Arc::new(source), form, bounds));
+            archive
+                .and_then(|archive| {
+                    if form.is_listed() {
+                        self.listed(found, &archive, &mut left)
+                    } else {
+                        self.walked(found, &archive, &mut left)
+                    }
+                })
+                .map_err(|error| Failure::of(&error, true))
+        });
+        match read {
+            _ if self.stopped() => {}
+            Ok(()) => self.sound(input.id),
+            Err(failure) => self.unsound(
+                Input {
+                    named: true,
+                    ..input
+                },
+                failure,
+            ),
+        }
+        self.shared.progressed(left);
+    }
+
     /// An archive whose members can be read in any order.
-    fn listed(&mut self, found: &Found, archive: &Archive) -> Result<()> {
+    fn listed(&mut self, found: &Found, archive: &Archive, left: &mut u64) -> Result<()> {
         let mut names = Names::default();
         let mut members: Vec<(Input, Member)> = Vec::new();
         for entry in archive.list()? {
@@ -395,18 +489,25 @@ impl Producer<'_, '_> {
             if self.stopped() {
                 return Ok(());
             }
-            if self.takes(&input) {
-                let packed = is_compressed_name(&member.name);
-                let need = need(member.size, packed.then_some(0));
-                let archive = Arc::clone(&archive);
-                self.send(input, need, || Ok(Bytes::Member(archive, member)));
+            let share = member.stored.min(*left);
+            *left -= share;
+            if !self.takes(&input) {
+                self.shared.progressed(share);
+                continue;
             }
+            let claim = match archive.plain(&member) {
+                Some(bytes) => claim_of(bytes, bytes),
+                None => is_compressed_name(&member.name).then_some(0),
+            };
+            let held = Held::of(member.size, claim);
+            let bytes = Bytes::Member(Arc::clone(&archive), member);
+            self.send(input, bytes, share, held);
         }
         Ok(())
     }
 
     /// An archive that is one compressed stream.
-    fn walked(&mut self, found: &Found, archive: &Archive) -> Result<()> {
+    fn walked(&mut self, found: &Found, archive: &Archive, left: &mut u64) -> Result<()> {
         let path = id_of(&found.path);
         if let Some(ids) = self.all_known(found, &path) {
             let mine = |id: &&String| {
@@ -432,15 +533,12 @@ impl Producer<'_, '_> {
                 }
             };
             let input = names.member(found, &member.name, member.size);
+            let share = member.stored.min(*left);
+            *left -= share;
             if self.takes(&input) {
-                // Its content is here as a whole, beside what it is in.
-                let packed = is_compressed_name(&member.name);
-                let need = need(member.size, packed.then_some(0)) + member.size;
-                self.send(input, need, || {
-                    let bytes = read_member(reader, member.size);
-                    let bytes = bytes.map_err(|error| Failure::of(&error, true))?;
-                    Ok(Bytes::Owned(bytes))
-                });
+                self.copied(input, &member, reader, share);
+            } else {
+                self.shared.progressed(share);
             }
             ControlFlow::Continue(())
         })?;
@@ -455,6 +553,34 @@ impl Producer<'_, '_> {
         });
         self.shared.try_note(|journal| journal.note(line));
         Ok(())
+    }
+
+    /// Hands out a member of a compressed archive, which is copied from it.
+    fn copied(&self, input: Input, member: &Member, reader: &mut dyn Read, share: u64) {
+        let plain = Held::of(member.size, None);
+        let is_packed = is_compressed_name(&member.name);
+        let first = if is_packed {
+            member.size.min(self.budget.most())
+        } else {
+            match self.room(plain, member.size) {
+                Some((need, _)) => need,
+                None => return self.too_large(input, plain, share),
+            }
+        };
+        let mut memory = self.budget.take(first);
+        let bytes = match read_member(reader, member.size) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.shared.failed(input, Failure::of(&error, true));
+                return self.shared.progressed(share);
+            }
+        };
+        let held = Held::of(member.size, claim_of(&bytes, &bytes));
+        let Some((need, content)) = self.room(held, member.size) else {
+            return self.too_large(input, held, share);
+        };
+        self.budget.grow(&mut memory, need);
+        self.give(input, Bytes::Owned(bytes), share, content, memory);
     }
 
     /// The members of an archive, when it is as it was and every one of them is done.
@@ -482,13 +608,7 @@ impl Producer<'_, '_> {
             Entry::Refused { name, reason } => {
                 let input = names.member(found, &name, 0);
                 if self.takes(&input) {
-                    let failure = Failure {
-                        kind: "refused".to_owned(),
-                        error: reason,
-                        is_trace: true,
-                        may_pass: false,
-                    };
-                    self.shared.failed(input, failure);
+                    self.shared.failed(input, Failure::refused(reason));
                 }
             }
             Entry::Passed { .. } | Entry::Member(_) => self.work.passed += 1,
@@ -506,19 +626,9 @@ impl Producer<'_, '_> {
     }
 
     /// An archive is damaged, as a whole or from some place on.
-    fn unsound(&mut self, found: &Found, id: String, error: &Error) {
-        let input = Input {
-            id,
-            below: found.below.clone(),
-            root: found.root.clone(),
-            named: true,
-            size: found.size,
-            modified_ns: found.modified_ns,
-            sha256: None,
-            failure: None,
-        };
+    fn unsound(&mut self, input: Input, failure: Failure) {
         if self.takes(&input) {
-            self.shared.failed(input, Failure::of(error, true));
+            self.shared.failed(input, failure);
         }
     }
 }
@@ -563,17 +673,21 @@ impl Names {
 }
 
 /// How much content the file at `path` says it has; `None` when it is not compressed.
-fn claim_of(path: &Path) -> Option<u64> {
-    use std::io::{Read as _, Seek as _, SeekFrom};
+fn claim_of_file(path: &Path) -> Option<u64> {
     let mut file = std::fs::File::open(path).ok()?;
     let mut head = Vec::new();
     (&mut file).take(32).read_to_end(&mut head).ok()?;
-    if is_xz(&head) {
-        return Some(0);
-    }
     let mut tail = Vec::new();
     if file.seek(SeekFrom::End(-4)).is_ok() {
         file.read_to_end(&mut tail).ok()?;
     }
-    claimed_content(&head, &tail)
+    claim_of(&head, &tail)
+}
+
+/// The same of bytes that start with `head` and end with `tail`.
+fn claim_of(head: &[u8], tail: &[u8]) -> Option<u64> {
+    if is_xz(head) {
+        return Some(0);
+    }
+    claimed_content(head, tail)
 }

@@ -23,6 +23,8 @@ mod work;
 pub use polars::prelude::DataFrame;
 
 pub use convert::data_frame;
+#[cfg(feature = "batch")]
+pub(crate) use export::ParquetParts;
 pub use export::{write_arrow, write_parquet};
 pub use query::{query, query_frames, tables_in, unanswerable};
 pub use schema::{ColumnSchema, Dtype, TABLES, TableSchema};

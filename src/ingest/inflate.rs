@@ -114,8 +114,9 @@ impl<'a> Inflater<'a> {
             .step(buffer)
             .map_err(|_| damage(self.bytes, self.compression()))?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
-            let message = "more content than there may be (--memory-limit)";
-            self.compression().error(message)
+            let name = self.compression().name();
+            let message = format!("{name}: more content than there may be (--memory-limit)");
+            Error::new(ErrorKind::TooLarge, message)
         })?;
         Ok(read)
     }

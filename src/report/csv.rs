@@ -31,7 +31,7 @@ fn line(out: &mut String, cells: impl Iterator<Item = String>) {
 
 fn cell(value: &Value) -> String {
     match value {
-        Value::Text(name) => text(name),
+        Value::Text(name) | Value::Link { text: name, .. } => text(name),
         Value::Ns(time) | Value::NsChange(time) => time.0.to_string(),
         Value::Count(count) => count.to_string(),
         Value::Id(number) | Value::Bytes(number) => number.to_string(),

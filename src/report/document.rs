@@ -218,6 +218,13 @@ impl Row {
 pub enum Value {
     /// Text, as it is in the trace: renderers make it safe.
     Text(String),
+    /// Text that leads to a page beside this one, where pages can.
+    Link {
+        /// What it says.
+        text: String,
+        /// Where it leads, relative to this page.
+        to: String,
+    },
     /// A time.
     Ns(Ns),
     /// A difference of times.

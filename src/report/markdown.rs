@@ -62,7 +62,9 @@ fn push_table(out: &mut String, table: &Table, inside: bool) {
     for row in &table.rows {
         let cells = row.cells.iter().enumerate().map(|(number, value)| {
             let text = match value {
-                Value::Text(name) => escaped(&shortened(&visible(name), LONGEST_NAME)),
+                Value::Text(name) | Value::Link { text: name, .. } => {
+                    escaped(&shortened(&visible(name), LONGEST_NAME))
+                }
                 other => escaped(&number::spelled(other)),
             };
             match row.kind {

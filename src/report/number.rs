@@ -9,7 +9,7 @@ use crate::units::Ns;
 /// Any value that is no text; units are the column's.
 pub(crate) fn spelled(value: &Value) -> String {
     match value {
-        Value::Text(text) => text.clone(),
+        Value::Text(text) | Value::Link { text, .. } => text.clone(),
         Value::Ns(time) => ms(*time),
         Value::NsChange(time) => ms_change(*time),
         Value::Count(value) => count(*value),

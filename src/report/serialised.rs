@@ -98,7 +98,7 @@ impl Serialize for Rows<'_> {
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Text(text) => serializer.serialize_str(text),
+            Self::Text(text) | Self::Link { text, .. } => serializer.serialize_str(text),
             Self::Ns(time) | Self::NsChange(time) => serializer.serialize_i64(time.0),
             Self::Count(count) => serializer.serialize_u64(*count),
             Self::Id(number) | Self::Bytes(number) => serializer.serialize_i64(*number),

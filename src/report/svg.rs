@@ -50,7 +50,11 @@ fn size(value: &Value) -> f64 {
         Value::Count(count) => *count as f64,
         Value::Id(number) | Value::Bytes(number) => *number as f64,
         Value::Number(number) | Value::Percent(number) | Value::PercentChange(number) => *number,
-        Value::Text(_) | Value::Missing | Value::NotApplicable | Value::Blank => 0.0,
+        Value::Text(_)
+        | Value::Link { .. }
+        | Value::Missing
+        | Value::NotApplicable
+        | Value::Blank => 0.0,
     }
 }
 

@@ -309,7 +309,9 @@ fn cells(row: &Row, longest: usize) -> Vec<String> {
         .cells
         .iter()
         .map(|value| match value {
-            Value::Text(name) => shortened(&visible(name), longest).into_owned(),
+            Value::Text(name) | Value::Link { text: name, .. } => {
+                shortened(&visible(name), longest).into_owned()
+            }
             other => number::spelled(other),
         })
         .collect();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{Folder, Run, command, finish, golden};
 
-fn batch(arguments: &[&Path], options: &str) -> Run {
+pub(super) fn batch(arguments: &[&Path], options: &str) -> Run {
     let mut command = command();
     command.arg("batch").args(arguments);
     command.args(options.split_whitespace());
@@ -17,11 +17,11 @@ fn batch(arguments: &[&Path], options: &str) -> Run {
 }
 
 /// `tracekit batch PATH -o OUT` with further `options`.
-fn made(path: &Path, out: &Path, options: &str) -> Run {
+pub(super) fn made(path: &Path, out: &Path, options: &str) -> Run {
     batch(&[path, Path::new("-o"), out], options)
 }
 
-fn query(dataset: &Path, sql: &str) -> Value {
+pub(super) fn query(dataset: &Path, sql: &str) -> Value {
     let mut command = command();
     command.arg("query").arg(dataset).arg(sql);
     command.args(["--format", "json"]);
@@ -29,7 +29,7 @@ fn query(dataset: &Path, sql: &str) -> Value {
 }
 
 /// An archive of runs: two strategies of two ranks, a duplicate, broken files and what is no trace.
-fn runs() -> Folder {
+pub(super) fn runs() -> Folder {
     let folder = Folder::new();
     for run in ["a/baseline", "a/checkpoint"] {
         for rank in 0..2 {
@@ -45,7 +45,7 @@ fn runs() -> Folder {
 }
 
 /// Every file of a dataset that readers see, by its place.
-fn files(dataset: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn files(dataset: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut open = vec![dataset.to_owned()];
     while let Some(folder) = open.pop() {
@@ -68,7 +68,7 @@ fn files(dataset: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// The same tables; the manifest may name another shard.
-fn assert_same(one: &Path, other: &Path) {
+pub(super) fn assert_same(one: &Path, other: &Path) {
     let (one, other) = (files(one), files(other));
     let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&one), names(&other));
@@ -81,7 +81,7 @@ fn assert_same(one: &Path, other: &Path) {
 fn an_archive_becomes_a_dataset_that_is_not_made_twice() {
     let (archive, out) = (runs(), Folder::new());
     let dataset = out.path().join("dataset");
-    let run = made(archive.path(), &dataset, "--no-infer --format json");
+    let run = made(archive.path(), &dataset, "--format json");
     let report = run.json(4);
     // Four equal traces are analysed once or, when two are read at a time, twice.
     let analysed = report["analysed"].as_u64().unwrap();
@@ -104,7 +104,7 @@ fn an_archive_becomes_a_dataset_that_is_not_made_twice() {
     let errors = query(&dataset, "SELECT error FROM runs WHERE status = 'failed'");
     assert!(errors.to_string().contains("at byte"), "{errors}");
     let before = files(&dataset);
-    let again = made(archive.path(), &dataset, "--no-infer --format json").json(4);
+    let again = made(archive.path(), &dataset, "--format json").json(4);
     assert_eq!(
         (&again["analysed"], &again["written"]),
         (&json!(0), &json!(0))
@@ -114,14 +114,10 @@ fn an_archive_becomes_a_dataset_that_is_not_made_twice() {
     // One more, and one that changed.
     archive.copy("a/checkpoint/rank2.json", "two-steps");
     archive.copy("b/job8.trace.json", "host-only");
-    let more = made(archive.path(), &dataset, "--no-infer --format json").json(4);
+    let more = made(archive.path(), &dataset, "--format json").json(4);
     assert_eq!((&more["done"], &more["failed"]), (&json!(7), &json!(1)));
     assert_eq!(more["written"], 2);
-    let pruned = made(
-        &archive.path().join("a"),
-        &dataset,
-        "--no-infer --prune --format json",
-    );
+    let pruned = made(&archive.path().join("a"), &dataset, "--prune --format json");
     assert_eq!(pruned.json(0)["done"], 5);
     assert_eq!(
         query(&dataset, "SELECT COUNT(*) AS n FROM runs"),
@@ -134,7 +130,7 @@ fn numbers_are_those_of_the_attribution() {
     let out = Folder::new();
     let dataset = out.path().join("dataset");
     let case = golden("checkpoint-reentrant");
-    assert_eq!(made(&case, &dataset, "").code, 0);
+    assert_eq!(made(&case, &dataset, "--infer").code, 0);
     let answer = crate::attribute(&case, "--format json").json(0);
     let totals = &answer["totals"];
     let ranks = query(&dataset, "SELECT * FROM ranks");
@@ -203,21 +199,13 @@ fn archives_say_what_their_files_say() {
         )
     };
     let plain = out.path().join("folder");
-    made(archive.path(), &plain, "--no-infer");
+    made(archive.path(), &plain, "");
     for name in ["plain.tar", "packed.tar.gz"] {
         let dataset = out.path().join(name);
-        let run = made(
-            &place.path().join(name),
-            &dataset,
-            "--no-infer --format json",
-        );
+        let run = made(&place.path().join(name), &dataset, "--format json");
         assert_eq!(run.json(4)["done"], 5, "{name}");
         assert_eq!(rows(&dataset), rows(&plain), "{name}");
-        let again = made(
-            &place.path().join(name),
-            &dataset,
-            "--no-infer --format json",
-        );
+        let again = made(&place.path().join(name), &dataset, "--format json");
         assert_eq!(again.json(4)["analysed"], 0, "{name}");
     }
 }
@@ -227,16 +215,12 @@ fn parts_together_are_one_run() {
     let (archive, out) = (runs(), Folder::new());
     packed(&golden("two-ranks"), archive.path());
     let whole = out.path().join("whole");
-    assert_eq!(made(archive.path(), &whole, "--no-infer").code, 4);
+    assert_eq!(made(archive.path(), &whole, "").code, 4);
     let parts: Vec<PathBuf> = (1..=7)
         .map(|part| out.path().join(format!("part{part}")))
         .collect();
     for (part, dataset) in (1..).zip(&parts) {
-        let run = made(
-            archive.path(),
-            dataset,
-            &format!("--no-infer --shard {part}/7"),
-        );
+        let run = made(archive.path(), dataset, &format!("--shard {part}/7"));
         assert!(run.code == 0 || run.code == 4, "{}", run.err);
     }
     let merge = |parts: &[PathBuf], to: &str| {
@@ -276,7 +260,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_dataset() {
     packed(&archive.path().join("a"), archive.path());
     let whole = out.path().join("whole");
     let start = std::time::Instant::now();
-    assert_eq!(made(archive.path(), &whole, "--no-infer -j 2").code, 4);
+    assert_eq!(made(archive.path(), &whole, "-j 2").code, 4);
     let full = start.elapsed();
     let dataset = out.path().join("killed");
     let (mut killed, mut random) = (0, 7_u32);
@@ -290,7 +274,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_dataset() {
             .arg(archive.path())
             .arg("-o")
             .arg(&dataset);
-        command.args(["--no-infer", "-j", "2", "-q"]);
+        command.args(["-j", "2", "-q"]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         random = random.wrapping_mul(1_103_515_245).wrapping_add(12_345);
@@ -311,7 +295,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_dataset() {
         }
     }
     assert!(killed > 3, "only {killed} were killed");
-    assert_eq!(made(archive.path(), &dataset, "--no-infer -j 2").code, 4);
+    assert_eq!(made(archive.path(), &dataset, "-j 2").code, 4);
     assert_same(&whole, &dataset);
 }
 
@@ -327,7 +311,7 @@ fn interrupted_it_keeps_what_is_done() {
         .arg(archive.path())
         .arg("-o")
         .arg(&dataset);
-    command.args(["--watch", "--interval", "1", "--no-infer"]);
+    command.args(["--watch", "--interval", "1"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let manifest = dataset.join("manifest.json");
@@ -349,7 +333,7 @@ fn interrupted_it_keeps_what_is_done() {
         json!([{"n": 1}])
     );
     lock.try_lock().unwrap();
-    let run = made(archive.path(), &dataset, "--no-infer");
+    let run = made(archive.path(), &dataset, "");
     assert!(run.refused().contains("another batch"), "{}", run.err);
 }
 
@@ -369,7 +353,7 @@ fn names_are_recognised_by_patterns_and_from_lists() {
     let dataset = out.path().join("dataset");
     let run = batch(
         &[Path::new("--list"), &list, Path::new("-o"), &dataset],
-        "--pattern {run}/{strategy}/r{rank} --no-infer",
+        "--pattern {run}/{strategy}/r{rank}",
     );
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(run.out.contains("2 by pattern"), "{}", run.out);
@@ -384,7 +368,7 @@ fn names_are_recognised_by_patterns_and_from_lists() {
         ])
     );
     let mut from_stdin = command();
-    from_stdin.args(["batch", "--list", "-", "--no-infer", "-o"]);
+    from_stdin.args(["batch", "--list", "-", "-o"]);
     from_stdin.arg(out.path().join("other"));
     from_stdin.stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = from_stdin.spawn().unwrap();
@@ -436,7 +420,7 @@ fn memory_is_bounded() {
     let events: Vec<String> = (0..100_000).map(event).collect();
     archive.write("a/rank1.json", format!("[{}]", events.join(",")));
     let dataset = out.path().join("dataset");
-    let run = made(archive.path(), &dataset, "--no-infer --memory-limit 64M");
+    let run = made(archive.path(), &dataset, "--memory-limit 64M");
     assert_eq!(run.code, 4, "{}", run.err);
     let errors = query(
         &dataset,
@@ -444,10 +428,7 @@ fn memory_is_bounded() {
     );
     assert_eq!(errors[0]["error_kind"], "memory", "{errors}");
     // With more memory it is tried again.
-    assert_eq!(
-        made(archive.path(), &dataset, "--no-infer --memory-limit 1G").code,
-        0
-    );
+    assert_eq!(made(archive.path(), &dataset, "--memory-limit 1G").code, 0);
 }
 
 #[test]
@@ -473,7 +454,7 @@ fn slower_runs_are_found() {
         archive.write(&format!("ddp/repeat{day}/rank0.json"), trace(step, base));
     }
     let dataset = out.path().join("dataset");
-    assert_eq!(made(archive.path(), &dataset, "--no-infer").code, 0);
+    assert_eq!(made(archive.path(), &dataset, "").code, 0);
     let days = query(&dataset, "SELECT DISTINCT date FROM runs ORDER BY date");
     assert_eq!(days[0]["date"], "2023-11-14");
     assert_eq!(days.as_array().unwrap().len(), 4);
@@ -501,6 +482,7 @@ fn slower_runs_are_found() {
     for part in [
         "Trends",
         "Outliers",
+        "Times a step that grew beyond noise",
         "Health",
         "Failed inputs",
         "ddp/repeat3",

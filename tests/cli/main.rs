@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[cfg(feature = "batch")]
+mod archives;
+#[cfg(feature = "batch")]
 mod batch;
 mod compare;
 mod corpus;

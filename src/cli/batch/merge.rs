@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::batch::{Pattern, merge, report_document};
+use crate::batch::{merge, report_document};
 use crate::cli::exit::Exit;
 use crate::cli::output::Target;
 use crate::error::Result;
@@ -30,19 +30,17 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     output: PathBuf,
 
-    /// Where paths tell run, strategy, repeat and rank, as for the parts
-    #[arg(long, value_name = "PATTERN", help_heading = "Input")]
-    pattern: Option<Pattern>,
+    /// Write a page for every run, as for the parts when all of them have such pages
+    #[arg(long, help_heading = "Output")]
+    reports: bool,
 }
 
 /// Runs the merge.
 pub(super) fn run(args: &Args) -> Result<Exit> {
     crate::cli::threads::start(None)?;
-    let merged = merge(&args.shards, &args.output, args.pattern.as_ref())?;
-    let options = report::text::TextOptions {
-        width: None,
-        styled: false,
-    };
+    let merged = merge(&args.shards, &args.output, args.reports)?;
+    let (width, styled) = (Target::Stdout.width(), Target::Stdout.is_styled());
+    let options = report::text::TextOptions { width, styled };
     let document = report_document(&merged.report, &args.output);
     Target::Stdout.write(&report::text::render(&document, options))?;
     Ok(super::start::exit(&merged.report))

@@ -1,7 +1,6 @@
 //! `tracekit batch PATH... -o DIR`.
 
 use std::fs;
-use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +11,7 @@ use super::progress::Progress;
 use super::watch;
 use crate::batch::{
     BatchOptions, BatchReport, Inputs, Pattern, Shard, batch, default_memory_limit, find_inputs,
-    glob, is_dataset, report_document,
+    is_dataset, report_document,
 };
 use crate::cli::args::When;
 use crate::cli::exit::Exit;
@@ -32,7 +31,7 @@ pub(super) struct StartArgs {
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Also the paths in FILE, one a line; - is standard input
+    /// Also the paths in FILE, one a line; - is standard input. One that is not there is an input that failed
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     list: Option<PathBuf>,
 
@@ -61,17 +60,12 @@ pub(super) struct StartArgs {
     #[arg(long, help_heading = "Input")]
     no_mmap: bool,
 
-    /// Do not test what limits each input, which takes most of the time: the table inferences is empty
+    /// Test what limits each input, for the table inferences: takes several times as long as all the rest
     #[arg(long, help_heading = "Report")]
-    no_infer: bool,
+    infer: bool,
 
     /// Limits in TOML that replace the built-in ones, and rules of one's own
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with = "no_infer",
-        help_heading = "Report"
-    )]
+    #[arg(long, value_name = "FILE", requires = "infer", help_heading = "Report")]
     thresholds: Option<PathBuf>,
 
     /// Analyse N inputs at a time [default: one a core]
@@ -118,6 +112,10 @@ pub(super) struct StartArgs {
     )]
     idle_exit: Option<u32>,
 
+    /// Write a page for every run, to which the summary leads; a dataset that has them keeps them
+    #[arg(long, help_heading = "Output")]
+    reports: bool,
+
     /// Format of what is told at the end
     #[arg(
         long,
@@ -131,7 +129,7 @@ pub(super) struct StartArgs {
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
 
-    /// Name every input that fails at once
+    /// Name every input that fails at once, and what is not read
     #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
     verbose: bool,
 
@@ -181,12 +179,13 @@ pub(super) fn run(args: &StartArgs) -> Result<Exit> {
     let options = BatchOptions {
         attribute: args.reading.options(),
         ingest: IngestOptions {
-            mmap: !args.no_mmap,
+            // A file that shrinks while it is mapped ends the program, and a job may write again.
+            mmap: !args.no_mmap && !args.watch,
             ..IngestOptions::default()
         },
         salvage: args.reading.salvage(),
         thresholds,
-        infer: !args.no_infer,
+        infer: args.infer,
         pattern: args.pattern.clone(),
         jobs,
         memory_limit: args.memory_limit.unwrap_or_else(default_memory_limit),
@@ -194,11 +193,12 @@ pub(super) fn run(args: &StartArgs) -> Result<Exit> {
         retry_failed: args.retry_failed,
         rehash: args.rehash,
         prune: args.prune,
+        reports: args.reports,
         interrupted: &interrupted,
     };
     // Standard input can be read but once.
-    let given = given(args)?;
-    let find = || find_inputs(&globbed(&given)?);
+    let listed = listed(args)?;
+    let find = || find_inputs(&args.paths, &listed);
     if args.watch {
         let once = |inputs: &Inputs| analyse(args, inputs, out, &options);
         return watch::run(find, once, &interrupted, args.interval, args.idle_exit);
@@ -208,10 +208,8 @@ pub(super) fn run(args: &StartArgs) -> Result<Exit> {
         Format::Json => report::json::render(&report)
             .map_err(|error| Error::new(ErrorKind::Io, format!("no JSON for this: {error}")))?,
         Format::Text => {
-            let options = report::text::TextOptions {
-                width: None,
-                styled: false,
-            };
+            let (width, styled) = (Target::Stdout.width(), Target::Stdout.is_styled());
+            let options = report::text::TextOptions { width, styled };
             report::text::render(&report_document(&report, out), options)
         }
     };
@@ -226,6 +224,11 @@ fn analyse(
     out: &Path,
     options: &BatchOptions<'_>,
 ) -> Result<BatchReport> {
+    if args.verbose {
+        for (path, reason) in inputs.skipped() {
+            say(&format!("not read: {}: {reason}", path.display()));
+        }
+    }
     let progress = Progress::new(args.progress, args.quiet, args.verbose);
     let report = batch(inputs, out, options, &|event| progress.observe(&event))?;
     drop(progress);
@@ -247,30 +250,19 @@ pub(super) fn exit(report: &BatchReport) -> Exit {
     }
 }
 
-/// The paths and patterns that were given, in the command line and in a list.
-fn given(args: &StartArgs) -> Result<Vec<PathBuf>> {
-    let mut given = args.paths.clone();
-    if let Some(list) = &args.list {
-        let failed = |error| Error::io(list, error);
-        let lines: Vec<String> = if list.as_os_str() == "-" {
-            let lines = std::io::stdin().lock().lines();
-            lines.collect::<std::io::Result<_>>().map_err(failed)?
-        } else {
-            let text = fs::read_to_string(list).map_err(failed)?;
-            text.lines().map(str::to_owned).collect()
-        };
-        let named = lines.iter().map(|line| line.trim_end_matches('\r'));
-        given.extend(named.filter(|line| !line.is_empty()).map(PathBuf::from));
-    }
-    Ok(given)
-}
-
-fn globbed(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for pattern in given {
-        paths.extend(glob(pattern)?);
-    }
-    Ok(paths)
+/// The paths and patterns in a list.
+fn listed(args: &StartArgs) -> Result<Vec<PathBuf>> {
+    let Some(list) = &args.list else {
+        return Ok(Vec::new());
+    };
+    let failed = |error| Error::io(list, error);
+    let text = if list.as_os_str() == "-" {
+        std::io::read_to_string(std::io::stdin().lock()).map_err(failed)?
+    } else {
+        fs::read_to_string(list).map_err(failed)?
+    };
+    let lines = text.lines().filter(|line| !line.is_empty());
+    Ok(lines.map(PathBuf::from).collect())
 }
 
 /// What becomes true at the first signal to end. At the second, the program ends at once.

@@ -21,7 +21,22 @@ pub(super) fn run(
     idle_exit: Option<u32>,
 ) -> Result<Exit> {
     let interval = Duration::from_secs(u64::from(interval));
-    let mut before = find()?;
+    // What is not there yet may come, and what cannot be looked at now may be back later.
+    let mut troubled = false;
+    let mut find = || match find() {
+        Ok(inputs) => {
+            troubled = false;
+            Some(inputs)
+        }
+        Err(error) => {
+            if !troubled {
+                say(&format!("{error}; waiting for it"));
+            }
+            troubled = true;
+            None
+        }
+    };
+    let mut before = find().unwrap_or_default();
     let mut last = None;
     let mut active = Instant::now();
     loop {
@@ -29,10 +44,10 @@ pub(super) fn run(
         while since.elapsed() < interval && !has_to_end(interrupted) {
             std::thread::sleep(NAP.min(interval));
         }
-        let now = find()?;
-        let settled = now.clone().settled(&before);
-        before = now;
-        if !has_to_end(interrupted) {
+        let now = find();
+        let settled = now.clone().map(|now| now.settled(&before));
+        before = now.unwrap_or(before);
+        if let Some(settled) = settled.filter(|_| !has_to_end(interrupted)) {
             let report = analyse(&settled)?;
             if report.analysed > 0 {
                 active = Instant::now();
@@ -48,6 +63,7 @@ pub(super) fn run(
         match &last {
             _ if has_to_end(interrupted) => return Ok(Exit::Interrupted),
             Some(report) if is_idle => return Ok(exit(report)),
+            None if is_idle => return Ok(Exit::Done),
             _ => {}
         }
     }

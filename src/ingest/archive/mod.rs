@@ -4,8 +4,8 @@
 //! .tar, .zip                 listed first, members read in any order
 //! .tar.gz, .tar.zst, .tar.xz read once from front to back
 //! ```
-//! An archive may be made to do harm. Names that lead out of it (`../`, absolute ones) and links that
-//! are called like traces are refused; other links and folders are passed. A member is never longer
+//! An archive may be made to do harm. Names that lead out of it (`../`, absolute ones), links that are called
+//! like traces and archives in archives are refused; other links and folders are passed. A member is never longer
 //! than [`Bounds::member`], all of a compressed archive never more than [`RATIO`] times its size, and
 //! members of a zip that lie over one another are refused altogether.
 
@@ -101,6 +101,8 @@ pub(crate) struct Member {
     pub(crate) name: String,
     /// Bytes as the archive gives them, which may be compressed themselves.
     pub(crate) size: u64,
+    /// Bytes that it takes in the archive, or, of a compressed one, that were read to come to it.
+    pub(crate) stored: u64,
     /// Where it is.
     place: Place,
 }
@@ -164,14 +166,22 @@ impl Archive {
         }
     }
 
+    /// The bytes of a listed member, where they lie in the archive as they are.
+    pub(crate) fn plain(&self, member: &Member) -> Option<&[u8]> {
+        match &member.place {
+            Place::Bytes(range) => self.bytes.as_ref().get(range.clone()),
+            _ => None,
+        }
+    }
+
     /// The bytes of a listed member.
     ///
     /// # Errors
     /// When they are damaged, or more than they are said to be.
     pub(crate) fn read(&self, member: &Member) -> Result<Cow<'_, [u8]>> {
         match (&member.place, &self.zip) {
-            (Place::Bytes(range), _) => {
-                let bytes = self.bytes.as_ref().get(range.clone());
+            (Place::Bytes(_), _) => {
+                let bytes = self.plain(member);
                 bytes.map(Cow::Borrowed).ok_or_else(|| cut(self.form))
             }
             (Place::Number(number), Some(zip)) => {
@@ -231,11 +241,11 @@ fn damaged(error: &std::io::Error) -> Error {
 }
 
 fn one_line(text: &str) -> String {
-    let mut line: String = text
-        .chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .take(200)
-        .collect();
+    // Messages of others quote what is damaged: that part says nothing.
+    let is_readable =
+        |letter: &char| !letter.is_control() && *letter != char::REPLACEMENT_CHARACTER;
+    let line: String = text.chars().take_while(is_readable).take(200).collect();
+    let mut line = line.trim_end_matches([' ', ':']).to_owned();
     if let Some(first) = line.get_mut(0..1) {
         first.make_ascii_lowercase();
     }

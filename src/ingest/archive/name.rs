@@ -1,8 +1,9 @@
 //! Names in archives, which others made up.
 
-use super::Entry;
-use crate::ingest::is_trace_name;
 use std::path::Path;
+
+use super::{Entry, Form};
+use crate::ingest::is_trace_name;
 
 /// What the names of compressed files end with.
 const COMPRESSED: [&[u8]; 3] = [b".gz", b".zst", b".xz"];
@@ -56,6 +57,9 @@ pub(super) fn named(bytes: &[u8]) -> Named {
         None => pass("no name"),
         Some(_) if parts.iter().any(|part| part.starts_with('.')) => pass("hidden"),
         Some(last) if last.as_bytes().ends_with(b".tmp") => pass("unfinished temporary file"),
+        Some(last) if Form::of(Path::new(last)).is_some() => {
+            refuse("is an archive in an archive: unpack that first")
+        }
         Some(last) if !is_json_name(last) => pass("not named *.json, or *.json.gz, .zst or .xz"),
         Some(_) => Named::Clean(clean),
     }

@@ -1,6 +1,7 @@
 //! Tar archives, plain or as one compressed stream.
 
-use std::io::{self, Cursor, Read};
+use std::cell::Cell;
+use std::io::{self, BufRead, Cursor, Read};
 use std::ops::ControlFlow;
 
 use ::tar::{Archive, EntryType};
@@ -53,14 +54,19 @@ pub(super) fn walk(
     bounds: Bounds,
     each: &mut dyn FnMut(Entry, &mut dyn Read) -> ControlFlow<()>,
 ) -> Result<()> {
+    let place = Cell::new(0);
+    let stored = Counted {
+        bytes,
+        read: &place,
+    };
     let content: Box<dyn Read + '_> = match form {
-        Form::TarGzip => Box::new(flate2::bufread::MultiGzDecoder::new(bytes)),
+        Form::TarGzip => Box::new(flate2::bufread::MultiGzDecoder::new(stored)),
         Form::TarZstd => {
-            let decoder = zstd::stream::read::Decoder::with_buffer(bytes);
+            let decoder = zstd::stream::read::Decoder::with_buffer(stored);
             Box::new(decoder.map_err(|error| damaged(&error))?)
         }
-        Form::TarXz => Box::new(xz::reader(bytes, bounds.member)),
-        _ => Box::new(bytes),
+        Form::TarXz => Box::new(xz::reader(stored)),
+        _ => Box::new(stored),
     };
     let bounded = Bounded {
         content,
@@ -69,9 +75,12 @@ pub(super) fn walk(
     let mut archive = Archive::new(bounded);
     for entry in archive.entries().map_err(|error| damaged(&error))? {
         let mut entry = entry.map_err(|error| damaged(&error))?;
-        let Some(shown) = shown(&entry, bounds) else {
+        let Some(mut shown) = shown(&entry, bounds) else {
             continue;
         };
+        if let Entry::Member(member) = &mut shown {
+            member.stored = place.take();
+        }
         if each(shown, &mut entry).is_break() {
             return Ok(());
         }
@@ -124,6 +133,7 @@ fn member(name: String, size: u64, bounds: Bounds) -> Entry {
     Entry::Member(Member {
         name,
         size,
+        stored: size,
         place: Place::Here,
     })
 }
@@ -133,6 +143,31 @@ fn broken(error: &Error) -> Entry {
     Entry::Refused {
         name: String::new(),
         reason: error.reason(),
+    }
+}
+
+/// Bytes as stored, and how many of them were read.
+struct Counted<'a> {
+    bytes: &'a [u8],
+    read: &'a Cell<u64>,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.bytes.read(buffer)?;
+        self.read.set(self.read.get() + read as u64);
+        Ok(read)
+    }
+}
+
+impl BufRead for Counted<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Ok(self.bytes)
+    }
+
+    fn consume(&mut self, read: usize) {
+        self.bytes.consume(read);
+        self.read.set(self.read.get() + read as u64);
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) fn list(zip: &Zip, stored: usize, bounds: Bounds) -> Result<Vec<Entry
             Entry::Member(Member {
                 name,
                 size,
+                stored: packed,
                 place: Place::Number(number),
             })
         });

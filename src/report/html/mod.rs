@@ -197,6 +197,26 @@ mod tests {
     }
 
     #[test]
+    fn links_lead_beside_the_page_whatever_they_are_called() {
+        let link = |to: &str| {
+            let cell = Value::Link {
+                text: "<b>".to_owned(),
+                to: to.to_owned(),
+            };
+            let table = Table {
+                columns: vec![Column::text("x")],
+                rows: vec![Row::new(vec![cell])],
+                ..Table::default()
+            };
+            let mut out = String::new();
+            table::push(&mut out, &table, 1);
+            out
+        };
+        assert!(link("a/b%2Fc.html").contains("<a href=\"./a/b%252Fc.html\">&lt;b&gt;</a>"));
+        assert!(link("javascript:alert(1)\"").contains("\"./javascript%3Aalert%281%29%22\""));
+    }
+
+    #[test]
     fn the_page_reaches_for_nothing_outside() {
         let page = render(&Document::default());
         for outside in [

@@ -63,13 +63,17 @@ fn push_row(out: &mut String, table: &Table, kind: RowKind, cells: &[&Value]) {
         };
         out.push_str(open);
         match (value, column.align) {
-            (Value::Text(name), _) => {
+            (Value::Text(text) | Value::Link { text, .. }, _) => {
                 let longest = match (column.sentences, place < table.keys) {
                     (true, _) => usize::MAX,
                     (false, true) => LONGEST_KEY,
                     (false, false) => LONGEST_NAME,
                 };
-                push_name(out, name, longest);
+                let link = match value {
+                    Value::Link { to, .. } => Some(to.as_str()),
+                    _ => None,
+                };
+                push_name(out, text, longest, link);
             }
             (value, align) => {
                 if align == Align::Right {
@@ -87,7 +91,7 @@ fn push_row(out: &mut String, table: &Table, kind: RowKind, cells: &[&Value]) {
     out.push_str("</tr>\n");
 }
 
-fn push_name(out: &mut String, name: &str, longest: usize) {
+fn push_name(out: &mut String, name: &str, longest: usize, link: Option<&str>) {
     let seen = visible(name);
     let short = shortened(&seen, longest);
     if short.len() < seen.len() {
@@ -98,7 +102,26 @@ fn push_name(out: &mut String, name: &str, longest: usize) {
     } else {
         out.push_str(" class=\"t\">");
     }
-    out.push_str(&escaped(&short));
+    match link {
+        // A page beside this one, whatever is in its name: never an address with a scheme.
+        Some(to) => {
+            let _ = write!(out, "<a href=\"./{}\">{}</a>", address(to), escaped(&short));
+        }
+        None => out.push_str(&escaped(&short)),
+    }
+}
+
+/// A path as it stands in an address.
+fn address(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
 }
 
 /// The exact value, where the text does not say it.
@@ -111,6 +134,6 @@ fn raw(value: &Value) -> Option<String> {
         }
         // Not a number for the script, either.
         Value::Missing | Value::NotApplicable | Value::Blank => Some(String::new()),
-        Value::Text(_) | Value::Count(_) | Value::Id(_) => None,
+        Value::Text(_) | Value::Link { .. } | Value::Count(_) | Value::Id(_) => None,
     }
 }
