@@ -174,6 +174,9 @@ fn xz_is_read_alone_in_parts_and_around_a_tar() {
     );
 }
 
+/// What is done to a dataset, in words and in deed.
+type Damage<'a> = (&'a str, Box<dyn Fn() + 'a>);
+
 #[test]
 fn what_a_dataset_has_lost_is_made_again() {
     let (archive, out) = (runs(), Folder::new());
@@ -187,7 +190,7 @@ fn what_a_dataset_has_lost_is_made_again() {
         dataset.join(of_table.next().unwrap())
     };
     let inside = |name: &str| dataset.join(".tracekit").join(name);
-    let damages: [(&str, Box<dyn Fn()>); 7] = [
+    let damages: [Damage<'_>; 7] = [
         (
             "a file is cut",
             Box::new(|| fs::write(first("operators"), b"PAR1").unwrap()),
