@@ -284,7 +284,7 @@ impl<'a> RunPage<'a> {
         sections.push(findings(&self.health));
         sections.push(section("Inputs", vec![inputs(self.inputs)]));
         if !failed.is_empty() {
-            let columns = vec![Column::text("input"), Column::text("reason")];
+            let columns = vec![Column::text("input"), Column::sentences("reason")];
             let table = table("Inputs that could not be read", columns, failed);
             sections.push(section("Failed inputs", vec![table]));
         }
@@ -386,8 +386,8 @@ fn limits(inferences: &BTreeMap<String, Inference>) -> Option<Section> {
         Column::text("hypothesis"),
         Column::text("inputs"),
         Column::ms("effect"),
-        Column::text("first of them"),
-        Column::text("what to do"),
+        Column::sentences("first of them"),
+        Column::sentences("what to do"),
     ];
     let table = table("Supported hypotheses", columns, rows.collect());
     Some(section("What limits the run", vec![table]))
