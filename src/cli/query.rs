@@ -5,6 +5,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use super::args::{InputArgs, When};
 use super::exit::Exit;
@@ -44,7 +45,10 @@ Exit codes:
 #[command(
     override_usage = "tracekit query [OPTIONS] <PATH>... <SQL>\n       tracekit query --tables"
 )]
-#[command(mut_arg("paths", |paths| paths.required(false).help(PATHS)))]
+#[command(mut_arg("paths", |paths| paths
+    .required(false)
+    .help(PATHS)
+    .value_parser(OsStringValueParser::new().map(PathBuf::from))))]
 pub(super) struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -175,6 +179,9 @@ fn of_dataset(args: &Args, target: &Target, dataset: &Path, sql: &str) -> Result
 /// What to read, and the query behind it.
 fn paths_and_sql(args: &Args) -> Result<(&[PathBuf], &str)> {
     match args.input.paths.as_slice() {
+        [paths @ .., _] if paths.iter().any(|path| path.as_os_str().is_empty()) => {
+            Err(Error::new(ErrorKind::Usage, "a path is empty"))
+        }
         [paths @ .., sql] if !paths.is_empty() => {
             let sql = sql
                 .to_str()

@@ -17,6 +17,7 @@ mod line;
 mod name;
 mod query;
 mod schema;
+mod sql;
 mod tables;
 mod work;
 

@@ -6,7 +6,8 @@ use polars::prelude::*;
 use polars::sql::SQLContext;
 
 use super::schema::TABLES;
-use super::tables::{Tables, failed};
+use super::sql::{explained, with_points};
+use super::tables::Tables;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The tables that `sql` names: those whose names are words in it, in quotes or not. More than needed
@@ -32,16 +33,20 @@ pub fn unanswerable(sql: &str) -> Error {
     if let Err(error) = only_reads(sql) {
         return error;
     }
-    let known: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    if sql.trim().is_empty() {
+        return refused("the query is empty");
+    }
     let reason = match guarded(sql, || SQLContext::new().execute(sql).map(drop)) {
-        Err(error) => error.to_string(),
-        Ok(()) => "the query names no table".to_owned(),
+        // It names what there is not, and nothing that there is.
+        Err(error) if error.reason().contains("not found") => error.reason().to_owned(),
+        Err(error) => return error,
+        Ok(()) => "it names no table".to_owned(),
     };
-    let message = format!(
-        "{reason}; there are {} (--tables tells more)",
-        known.join(", ")
-    );
-    Error::new(ErrorKind::Query, message)
+    let known: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    let known = known.join(", ");
+    refused(&format!(
+        "{reason}; there are {known} (--tables tells more)"
+    ))
 }
 
 /// The result of `sql` over `tables`.
@@ -58,6 +63,7 @@ pub fn query(tables: &Tables, sql: &str) -> Result<DataFrame> {
 /// When the SQL cannot be understood or names what is not there.
 pub fn query_frames(frames: &BTreeMap<&'static str, DataFrame>, sql: &str) -> Result<DataFrame> {
     only_reads(sql)?;
+    let sql = &with_points(sql);
     guarded(sql, || {
         let mut context = SQLContext::new();
         // Every table that is known takes time, whether it is named or not.
@@ -90,12 +96,10 @@ fn guarded<T: Send>(sql: &str, run: impl FnOnce() -> PolarsResult<T> + Send) -> 
     });
     let words = words.count();
     if words > MAX_WORDS {
-        let message =
-            format!("the query has {words} words and signs; at most {MAX_WORDS} are read");
-        return Err(Error::new(ErrorKind::Query, message));
+        let reason = format!("it has {words} words and signs; at most {MAX_WORDS} are read");
+        return Err(refused(&reason));
     }
     quiet();
-    let refused = |reason: &str| Error::new(ErrorKind::Query, reason.to_owned());
     let builder = std::thread::Builder::new()
         .name(THREAD.to_owned())
         .stack_size(STACK);
@@ -103,12 +107,16 @@ fn guarded<T: Send>(sql: &str, run: impl FnOnce() -> PolarsResult<T> + Send) -> 
         let started = builder.spawn_scoped(scope, run);
         let thread = started.map_err(|error| refused(&format!("no thread for it: {error}")))?;
         match thread.join() {
-            Ok(answer) => answer.map_err(|error| failed(&error)),
-            Err(_) => Err(refused(
-                "the query makes no sense to Polars, which gave up on it",
-            )),
+            Ok(answer) => answer.map_err(|error| refused(&explained(&error))),
+            Err(_) => Err(refused("it makes no sense to Polars, which gave up on it")),
         }
     })
+}
+
+/// Why a query has no answer.
+fn refused(reason: &str) -> Error {
+    let reason = reason.strip_prefix("SQL: ").unwrap_or(reason);
+    Error::new(ErrorKind::Query, format!("SQL: {reason}"))
 }
 
 /// Keeps panics of queries, which are told as errors, from standard error.
@@ -133,8 +141,8 @@ fn only_reads(sql: &str) -> Result<()> {
     let word = word.split(|letter: char| !letter.is_alphabetic()).next();
     let word = word.unwrap_or("").to_ascii_uppercase();
     if ["DELETE", "DROP", "TRUNCATE", "CREATE", "INSERT", "UPDATE"].contains(&word.as_str()) {
-        let message = format!("tables can be read only, so there is nothing to {word}");
-        return Err(Error::new(ErrorKind::Query, message));
+        let reason = format!("tables can be read only, so there is nothing to {word}");
+        return Err(refused(&reason));
     }
     Ok(())
 }

@@ -61,6 +61,37 @@ fn what_cannot_be_answered_is_one_line() {
         ("SELECT 1 FROM nowhere", "'nowhere' was not found"),
         ("SELEC 1", "SELEC"),
         ("SELECT 1", "names no table"),
+        ("", "SQL: the query is empty"),
+        (" ", "SQL: the query is empty"),
+        (
+            "SELECT name, name FROM events",
+            "SQL: two columns of the result are called 'name'",
+        ),
+        (
+            "SELECT COUNT(*), COUNT(*) FROM events",
+            "rename one with AS",
+        ),
+        (
+            "SELECT nothing FROM events",
+            "SQL: no column is called 'nothing'; there are run, rank, file",
+        ),
+        (
+            "SELECT 99999999999999999999 FROM events",
+            "the number 99999999999999999999 does not fit",
+        ),
+        (
+            "SELECT SUM(dur_ns FROM events",
+            "SQL: expected ), found FROM at line 1, column 19",
+        ),
+        (
+            "SELECT 1 FROM events; SELECT 2 FROM events",
+            "one statement",
+        ),
+        (
+            "SELECT event FROM events WHERE event = (SELECT MAX(event) FROM events)",
+            "",
+        ),
+        ("SELECT name + 1 FROM events", "arithmetic"),
         ("DROP TABLE nowhere", "read only"),
         ("SELECT * FROM events GROUP BY 0", ""),
         ("SELECT COLUMNS('(') FROM events", "makes no sense"),
@@ -74,7 +105,14 @@ fn what_cannot_be_answered_is_one_line() {
     ] {
         let run = query(&path, sql, &[]);
         assert!(run.refused().contains(reason), "{sql}: {}", run.err);
+        // What Polars had planned is nothing to a user.
+        for plan in ["RESOLVING", "PROJECT", ".alias("] {
+            assert!(!run.err.contains(plan), "{sql}: {}", run.err);
+        }
     }
+    let exponents = "SELECT COUNT(*) AS n FROM events WHERE ts_ns < 1e18 AND dur_ns >= -1E-3";
+    let run = query(&path, exponents, &["--format", "csv"]);
+    assert_eq!(run.code, 0, "{}", run.err);
     // As long as a query may be, and all of it one expression.
     let long = format!("SELECT 1{} AS n FROM events LIMIT 1", "+1".repeat(1900));
     let run = query(&path, &long, &["--format", "csv"]);
@@ -154,6 +192,26 @@ fn cells_that_a_spreadsheet_would_compute_are_text() {
     assert!(events.contains("'=HYPERLINK(1)"), "{events}");
     let csv = query(&path, "SELECT name FROM events", &["--format", "csv"]);
     assert_eq!(csv.out, "name\n'=HYPERLINK(1)\n");
+}
+
+#[test]
+fn characters_that_cannot_be_seen_are_escaped_in_every_format() {
+    let folder = Folder::new();
+    let name = "a\u{202e}b\u{2066}\u{200b}c";
+    let event =
+        json!({"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1, "dur": 1});
+    let path = folder.write("trace.json", json!({"traceEvents": [event]}).to_string());
+    let sql = "SELECT name AS \"\u{202e}n\" FROM events";
+    for format in ["text", "json", "csv", "markdown"] {
+        let run = query(&path, sql, &["--format", format]);
+        assert_eq!(run.code, 0, "{}", run.err);
+        for hidden in ['\u{202e}', '\u{2066}', '\u{200b}'] {
+            assert!(!run.out.contains(hidden), "{format}: {}", run.out);
+        }
+    }
+    // To a program it is the name that it was.
+    let found = query(&path, sql, &["--format", "json"]).json(0);
+    assert_eq!(found, json!([{"\u{202e}n": name}]));
 }
 
 #[test]
