@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::args::{Format, InputArgs, OutputArgs, TABLES};
+use super::args::{Format, InputArgs, OutputArgs};
 use super::exit::Exit;
 use super::output::{Target, say};
 use super::progress::Progress;
@@ -21,6 +21,8 @@ Examples:
       Is the step faster, what changed, and what did it cost?
   tracekit compare before/ after/ --fail-on slower
       Folders of repeats and ranks; exits with 1 when training became slower.
+  tracekit compare before/ after/ --format html -o compared.html
+      The same as a page; tracekit report --base before/ --cand after/ adds pictures of the traces.
   tracekit compare --base a1.json --base a2.json --cand b1.json --cand b2.json
       Several paths a side.
   tracekit attribute runs/baseline --format json -o baseline.json
@@ -33,13 +35,21 @@ Exit codes:
   2  wrong usage, or an input that cannot be read; nothing is printed
   4  done, but some files of a folder could not be read";
 
+const FORMATS: [Format; 5] = [
+    Format::Text,
+    Format::Json,
+    Format::Csv,
+    Format::Markdown,
+    Format::Html,
+];
+
 /// Whether training became faster, what changed, and what it cost
 ///
 /// The verdict is on the time of whole steps: a change counts when chance makes one as large less often
 /// than --alpha, and it is as large as --min-effect.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES, after_help = "--help shows examples and exit codes.")]
-#[command(mut_arg("format", |format| format.value_parser(Format::only(&TABLES))))]
+#[command(mut_arg("format", |format| format.value_parser(Format::only(&FORMATS))))]
 #[command(override_usage = "tracekit compare [OPTIONS] <BASE> <CAND>\n       \
     tracekit compare [OPTIONS] --base <PATH>... --cand <PATH>...")]
 #[command(mut_arg("paths", |paths| paths
@@ -139,7 +149,7 @@ fn sides(args: &Args) -> Result<[&[PathBuf]; 2]> {
 pub(super) fn run(args: &Args) -> Result<Exit> {
     anstream::ColorChoice::from(args.output.color).write_global();
     let [base, candidate] = sides(args)?;
-    let target = Target::new(args.output.output.as_deref())?;
+    let target = Target::of_format(args.output.output.as_deref(), args.output.format)?;
     for paths in [base, candidate] {
         target.check_inputs(paths)?;
     }
@@ -169,7 +179,8 @@ fn rendered(args: &Args, target: &Target, comparison: &Comparison) -> Result<Str
             report::text::render(&document(), report::text::TextOptions { width, styled })
         }
         Format::Markdown => report::markdown::render(&document()),
-        Format::Html | Format::Svg | Format::Github => return args.output.format.refused(),
+        Format::Html => report::html::render(&document()),
+        Format::Svg | Format::Github => return args.output.format.refused(),
         Format::Csv => report::csv::render(&frame_rows(chosen(args, comparison)?)),
         Format::Json => report::json::render(comparison)
             .map_err(|error| Error::new(ErrorKind::Io, format!("no JSON for this: {error}")))?,
@@ -193,7 +204,10 @@ fn chosen<'a>(args: &Args, comparison: &'a Comparison) -> Result<&'a Frame> {
 fn ended(args: &Args, comparison: &Comparison) -> Exit {
     let sides = [&comparison.base, &comparison.candidate];
     let failed = |side: &&SideSummary| side.skipped.iter().any(|input| input.failed);
-    let tells_itself = matches!(args.output.format, Format::Text | Format::Markdown);
+    let tells_itself = matches!(
+        args.output.format,
+        Format::Text | Format::Markdown | Format::Html
+    );
     if !tells_itself && !args.output.quiet {
         let skipped = sides.iter().flat_map(|side| &side.skipped);
         for input in skipped.filter(|input| input.failed) {

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::args::Format;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ingest::discover;
 use crate::report::visible;
@@ -56,6 +57,16 @@ impl Target {
             return refused("is a directory, not a file to write to");
         }
         Self::probed(path.to_owned(), path)
+    }
+
+    /// The same for a result in `format`: a page on a terminal is of no use to anybody.
+    pub(super) fn of_format(output: Option<&Path>, format: Format) -> Result<Self> {
+        let target = Self::new(output)?;
+        if format == Format::Html && target == Self::Stdout && io::stdout().is_terminal() {
+            let message = "a page is not for terminals: write it to a file with -o report.html";
+            return Err(Error::new(ErrorKind::Usage, message));
+        }
+        Ok(target)
     }
 
     /// Finds out before any work whether the file can be written.

@@ -1,7 +1,6 @@
 //! `tracekit report`: one page that people look at.
 
 use std::fs;
-use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use super::args::{Format, InputArgs, OutputArgs};
@@ -155,15 +154,7 @@ fn target(args: &Args) -> Result<Option<Target>> {
     if args.output.output.is_none() && args.svg.is_some() {
         return Ok(None);
     }
-    let target = Target::new(args.output.output.as_deref())?;
-    let page_on_terminal = args.output.format == Format::Html
-        && target == Target::Stdout
-        && io::stdout().is_terminal();
-    if page_on_terminal {
-        let message = "a page is not for terminals: write it to a file with -o report.html";
-        return Err(Error::new(ErrorKind::Usage, message));
-    }
-    Ok(Some(target))
+    Target::of_format(args.output.output.as_deref(), args.output.format).map(Some)
 }
 
 /// What a report is made from.

@@ -1,6 +1,7 @@
 //! Whether both sides did the same work.
 //!
-//! Devices, ranks, world size, types of numbers and the shapes of the model's operators decide; the number
+//! Devices, ranks, world size, types of numbers, the shapes of the model's operators, and which programs are in
+//! a side that mixes several decide; the number
 //! of steps, the options in force and the whole set of forward operators are told, but another kernel for
 //! the same work is no other work.
 
@@ -63,6 +64,9 @@ pub(super) fn contract(sides: [&Side; 2]) -> Vec<Item> {
     items.push(Item::new("whole_steps", false, whole));
     let repeats = sides.map(|side| Some(side.repeat_count().to_string()));
     items.push(Item::new("repeats", false, repeats));
+    if sides.iter().any(|side| side.mixture.is_some()) {
+        items.push(Item::new("programs", true, sides.map(programs)));
+    }
     items.extend(options(sides));
     items.retain(|item| item.base.is_some() || item.candidate.is_some());
     items
@@ -109,6 +113,12 @@ fn world_size(side: &Side) -> Option<String> {
         .iter()
         .filter_map(|input| input.world_size);
     joined(sizes.map(|size| size.to_string()))
+}
+
+/// Sides whose repeats are different programs do the same work when they are the same ones.
+fn programs(side: &Side) -> Option<String> {
+    let mixture = side.mixture.as_ref();
+    Some(mixture.map_or_else(|| "one".to_owned(), |mixture| mixture.repeats.join(", ")))
 }
 
 fn dtypes(side: &Side) -> Option<String> {

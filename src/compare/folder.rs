@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::captures::captures_frame;
 use super::contract::{contract, contract_frame, same_work};
 use super::cost::{bottleneck, cost_frame, costs, shifts};
 use super::judgement::judge;
@@ -89,10 +90,14 @@ fn compared(base: &Side, candidate: &Side, options: &CompareOptions) -> Comparis
         kernels_frame(sides, scale, options.top),
         collectives_frame(sides, scale, options.top),
         memory_frame(sides),
+        captures_frame(sides, &paces, options.top).filter(|frame| !frame.is_empty()),
     ];
     frames.extend(named.into_iter().flatten());
     frames.push(steps_frame(sides));
     frames.push(contract_frame(&items));
+    // The largest cost of those that it holds may not be the largest.
+    let bottleneck = bottleneck(&costs);
+    let untold = is_saved(sides) && bottleneck.as_ref().is_some_and(|it| it.place == "host");
     Comparison {
         schema_version: SCHEMA_VERSION,
         tool: Tool {
@@ -103,9 +108,9 @@ fn compared(base: &Side, candidate: &Side, options: &CompareOptions) -> Comparis
         base: summary(base),
         candidate: summary(candidate),
         step,
-        bottleneck: bottleneck(&costs),
+        bottleneck: bottleneck.filter(|_| !untold),
         costs: shifts(&costs, min_effect),
-        absent: absent(sides, &frames, basis),
+        absent: absent(sides, &frames, basis, untold),
         frames,
     }
 }
@@ -172,6 +177,7 @@ fn summary(side: &Side) -> SideSummary {
         inputs: inputs.collect(),
         skipped: skipped.collect(),
         repeats: side.repeat_count(),
+        mixed: side.mixture.clone(),
         ranks: side.rank_count(),
         steps: side.steps.all.len() as u64,
         whole_steps: side.steps.whole() as u64,
@@ -179,12 +185,27 @@ fn summary(side: &Side) -> SideSummary {
     }
 }
 
-/// What is not in the frames, and why.
-fn absent(sides: [&Side; 2], frames: &[crate::inspect::Frame], basis: Basis) -> Vec<Absent> {
+/// True when a side has no traces, only what was said about them.
+fn is_saved(sides: [&Side; 2]) -> bool {
+    sides.iter().any(|side| side.observed.is_none())
+}
+
+/// What is not in the comparison, and why.
+fn absent(
+    sides: [&Side; 2],
+    frames: &[crate::inspect::Frame],
+    basis: Basis,
+    untold: bool,
+) -> Vec<Absent> {
     let mut absent = Vec::new();
     let mut add = |what, reason| absent.push(Absent { what, reason });
-    let saved = sides.iter().any(|side| side.observed.is_none());
-    if saved {
+    if untold {
+        add(
+            "bottleneck",
+            "without device work it is one of the host's costs, of which a saved attribution holds only some",
+        );
+    }
+    if is_saved(sides) {
         let reason = "a saved attribution does not hold it";
         for what in ["operators", "kernels", "collectives", "memory"] {
             add(what, reason);

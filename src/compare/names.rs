@@ -115,7 +115,8 @@ fn rows(pairs: Vec<Pair>, scale: Scale<'_>, has_device: bool) -> Vec<Row> {
             [0, 1].map(|side| of(&pair.uses[side]) as f64 / steps[side].max(1) as f64)
         };
         Row {
-            state: (pair.key.0 != "(others)").then(|| state(&pair.uses, steps)),
+            state: (pair.key.0 != "(others)")
+                .then(|| state(pair.uses.each_ref().map(|uses| uses.calls), steps)),
             calls: a_step(|uses| uses.calls),
             recomputed: a_step(|uses| uses.recomputed),
             pair,
@@ -127,9 +128,10 @@ fn rows(pairs: Vec<Pair>, scale: Scale<'_>, has_device: bool) -> Vec<Row> {
 }
 
 /// What became of the number of calls a step.
-fn state(uses: &[Uses; 2], steps: [u64; 2]) -> &'static str {
-    let calls = [0, 1].map(|side| u128::from(uses[side].calls) * u128::from(steps[1 - side]));
-    match (uses[0].calls, uses[1].calls) {
+pub(super) fn state(calls: [u64; 2], steps: [u64; 2]) -> &'static str {
+    let [base, candidate] = calls;
+    let calls = [0, 1].map(|side| u128::from(calls[side]) * u128::from(steps[1 - side]));
+    match (base, candidate) {
         (0, _) => "new",
         (_, 0) => "gone",
         _ if calls[1] > calls[0] => "more_calls",
@@ -352,19 +354,12 @@ pub(super) fn steps_frame(sides: [&Side; 2]) -> Frame {
 mod tests {
     use super::*;
 
-    fn calls(base: u64, candidate: u64) -> [Uses; 2] {
-        [base, candidate].map(|calls| Uses {
-            calls,
-            ..Uses::default()
-        })
-    }
-
     #[test]
     fn calls_are_compared_a_step() {
-        assert_eq!(state(&calls(4, 6), [2, 3]), "same_calls");
-        assert_eq!(state(&calls(4, 6), [2, 2]), "more_calls");
-        assert_eq!(state(&calls(4, 6), [2, 4]), "fewer_calls");
-        assert_eq!(state(&calls(0, 6), [2, 4]), "new");
-        assert_eq!(state(&calls(4, 0), [2, 4]), "gone");
+        assert_eq!(state([4, 6], [2, 3]), "same_calls");
+        assert_eq!(state([4, 6], [2, 2]), "more_calls");
+        assert_eq!(state([4, 6], [2, 4]), "fewer_calls");
+        assert_eq!(state([0, 6], [2, 4]), "new");
+        assert_eq!(state([4, 0], [2, 4]), "gone");
     }
 }

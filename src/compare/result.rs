@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::judgement::{Judgement, Verdict};
+use super::mixture::Mixture;
 use crate::attribute::{SkippedInput, Tool};
 use crate::inspect::Frame;
 use crate::units::Ns;
@@ -48,6 +49,8 @@ pub struct SideSummary {
     pub skipped: Vec<SkippedInput>,
     /// How often the program was captured.
     pub repeats: u64,
+    /// Set when they do not look like repeats of one program; their median then means little.
+    pub mixed: Option<Mixture>,
     /// How many ranks a capture has at most.
     pub ranks: u64,
     /// Steps, over all repeats.

@@ -19,6 +19,8 @@ pub(super) struct Saved {
     pub(super) inputs: Vec<SavedInput>,
     #[serde(default)]
     pub(super) skipped: Vec<SavedSkipped>,
+    #[serde(default)]
+    pub(super) runs: Vec<SavedRun>,
     pub(super) ranks: Vec<SavedFile>,
     #[serde(default)]
     pub(super) health: Vec<SavedFinding>,
@@ -31,6 +33,11 @@ pub(super) struct SavedInput {
     pub(super) world_size: Option<i64>,
     #[serde(default)]
     pub(super) device_names: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct SavedRun {
+    pub(super) name: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::mixture::Mixture;
 use super::observed::Observed;
 use super::pace::Steps;
 use super::saved::{Saved, SavedFile};
@@ -15,17 +16,22 @@ pub(super) struct Side {
     /// By file: the number of its repeat.
     pub(super) repeats: Vec<u32>,
     pub(super) steps: Steps,
+    /// What its repeats differ in, when they are of different programs.
+    pub(super) mixture: Option<Mixture>,
 }
 
 impl Side {
     pub(super) fn new(saved: Saved, observed: Option<Vec<Observed>>) -> Self {
         let repeats = repeats(&saved.ranks);
-        Self {
+        let mut side = Self {
             steps: Steps::new(&saved.ranks, &repeats),
             saved,
             observed,
             repeats,
-        }
+            mixture: None,
+        };
+        side.mixture = Mixture::of(&side);
+        side
     }
 
     /// How many repeats there are.

@@ -3,7 +3,9 @@
 use super::document::{Block, Document, Note, Section};
 use super::inspection::section;
 use super::number::{count, counted, ms, ms_change, number, percent, percent_change};
-use crate::compare::{Bottleneck, Comparison, Judgement, SideSummary, StepVerdict, Verdict};
+use crate::compare::{
+    Bottleneck, Comparison, Judgement, Mixture, SideSummary, StepVerdict, Verdict,
+};
 
 /// `comparison` as a report; all rows when `verbose`.
 pub fn comparison_document(comparison: &Comparison, verbose: bool) -> Document {
@@ -64,6 +66,16 @@ fn notes(comparison: &Comparison, verbose: bool) -> Vec<Note> {
         notes.push(Note::new("noise", text));
     }
     notes.push(Note::new("work", work(step)));
+    for (label, side) in [
+        ("base", &comparison.base),
+        ("candidate", &comparison.candidate),
+    ] {
+        notes.extend(
+            side.mixed
+                .as_ref()
+                .map(|mixture| Note::new(label, mixed(mixture))),
+        );
+    }
     if let Some(bottleneck) = &comparison.bottleneck {
         notes.push(Note::new("bottleneck", changed(bottleneck)));
     }
@@ -195,6 +207,20 @@ fn changed(bottleneck: &Bottleneck) -> String {
         share(bottleneck.base_share),
         time(bottleneck.candidate_ns),
         share(bottleneck.candidate_share),
+    )
+}
+
+fn mixed(mixture: &Mixture) -> String {
+    let shown = 4;
+    let mut repeats: Vec<&str> = mixture.repeats.iter().map(String::as_str).collect();
+    if repeats.len() > shown {
+        repeats.truncate(shown);
+        repeats.push("…");
+    }
+    format!(
+        "NOT repeats of one program: {} differ in {}; name one of them, for together they have no meaningful median",
+        repeats.join(", "),
+        mixture.differ_in.join(", "),
     )
 }
 

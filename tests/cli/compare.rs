@@ -138,6 +138,35 @@ fn tables_can_be_had_as_csv_and_markdown() {
 }
 
 #[test]
+fn a_comparison_is_a_page_too() {
+    let folder = Folder::new();
+    let to = folder.path().join("compared.html");
+    let run = tracekit(&format!(
+        "compare {SAMPLES} --format html -o {}",
+        to.display()
+    ));
+    assert_eq!((run.code, run.out.as_str()), (0, ""), "{}", run.err);
+    let page = std::fs::read_to_string(&to).unwrap();
+    assert!(page.to_lowercase().starts_with("<!doctype html>"));
+    let verdict = page.find("median step").unwrap();
+    assert!(verdict < page.find("<table").unwrap(), "the verdict first");
+    assert!(page.contains("recompute") && page.contains("</html>"));
+}
+
+#[test]
+fn strategies_in_one_folder_are_told() {
+    let run = tracekit("compare fixtures/traces fixtures/traces/baseline");
+    let told: Vec<&str> = run.out.split_whitespace().collect();
+    let told = told.join(" ");
+    let expected =
+        "NOT repeats of one program: baseline, checkpoint, offload differ in operators, recompute";
+    assert!(told.contains(expected), "{}", run.out);
+    assert!(told.contains("(not the same work)"), "{}", run.out);
+    let strict = tracekit("compare fixtures/traces fixtures/traces/baseline --fail-on other-work");
+    assert_eq!(strict.code, 1, "{}", strict.out);
+}
+
+#[test]
 fn wrong_usage_is_told_in_one_line() {
     for arguments in ["", "fixtures/traces/baseline", "a b c"] {
         let run = tracekit(&format!("compare {arguments}"));

@@ -12,7 +12,7 @@ use tracekit::ingest::IngestOptions;
 use crate::support::builder::{Layout, build, few, plans};
 use crate::support::inspection::{rows, sum};
 use crate::support::seeded::Seeded;
-use crate::support::{corpus, gzip};
+use crate::support::{corpus, gzip, package};
 
 fn compare_all(base: &[PathBuf], candidate: &[PathBuf], options: &CompareOptions) -> Value {
     let attribute = AttributeOptions::default();
@@ -272,6 +272,8 @@ fn repeats_are_the_units_where_there_are_three() {
     assert_eq!(step["p"], 2.0 / 252.0);
     assert_eq!(step["verdict"], "faster");
     assert_eq!(found["base"]["repeats"], 5);
+    // They differ in time, not in what they do.
+    assert_eq!(found["base"]["mixed"], Value::Null);
     // Between four and four, 2 of 70 splits are as far apart: that cannot reach 0.01.
     let few = compare_all(&base[..4], &candidate[..4], &CompareOptions::default());
     assert_eq!(few["step"]["verdict"], "inconclusive");
@@ -341,6 +343,96 @@ fn a_saved_attribution_says_the_same_about_what_it_holds() {
         .collect();
     assert!(absent.contains(&&json!("operators")));
     assert_eq!(part["step"]["same_work"], Value::Null);
+}
+
+#[test]
+fn a_saved_attribution_names_the_bottleneck_of_its_traces_or_says_that_it_cannot() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = |name: &str, path: &Path| {
+        let attribute = AttributeOptions::default();
+        let paths = [path.to_owned()];
+        let request = Request {
+            salvage: None,
+            paths: &paths,
+            ingest: IngestOptions::default(),
+            options: &attribute,
+            ranks: Vec::new(),
+            expect: Vec::new(),
+            hash_inputs: false,
+        };
+        let attribution = tracekit::attribute::attribute_paths(&request, &|_| {}).unwrap();
+        let saved = folder.path().join(name);
+        std::fs::write(&saved, serde_json::to_vec(&attribution).unwrap()).unwrap();
+        saved
+    };
+    let bottleneck = |comparison: &Value| comparison["bottleneck"].clone();
+    // With device work both say the same.
+    for case in ["two-steps", "checkpoint-reentrant", "timeline-classes"] {
+        let path = package("fixtures/golden").join(case).join("trace.json");
+        let saved = save(&format!("{case}.json"), &path);
+        let whole = compare(&path, &path);
+        assert!(!bottleneck(&whole).is_null(), "{case}");
+        for (base, candidate) in [(&saved, &path), (&path, &saved), (&saved, &saved)] {
+            let found = bottleneck(&compare(base, candidate));
+            assert_eq!(found, bottleneck(&whole), "{case}");
+        }
+    }
+    // Without, some costs of the host are not in a saved attribution.
+    let samples = package("fixtures/traces");
+    let saved = save("samples.json", &samples.join("baseline"));
+    let whole = compare(&samples.join("baseline"), &samples.join("checkpoint"));
+    assert_eq!(whole["bottleneck"]["place"], "host");
+    let part = compare(&saved, &samples.join("checkpoint"));
+    assert!(bottleneck(&part).is_null());
+    let absent = part["absent"].as_array().unwrap();
+    assert!(
+        absent.iter().any(|it| it["what"] == "bottleneck"),
+        "{absent:?}"
+    );
+    // What it does hold is the cost all the same.
+    assert_eq!(part["costs"][0]["cost"], "recompute");
+}
+
+#[test]
+fn strategies_are_no_repeats_of_one_program() {
+    let samples = package("fixtures/traces");
+    let found = compare(&samples, &samples.join("baseline"));
+    let mixed = &found["base"]["mixed"];
+    assert_eq!(
+        mixed["repeats"],
+        json!(["baseline", "checkpoint", "offload"])
+    );
+    assert_eq!(mixed["differ_in"], json!(["operators", "recompute"]));
+    assert_eq!(found["candidate"]["mixed"], Value::Null);
+    assert_eq!(found["step"]["same_work"], false);
+    assert!(
+        found["step"]["differences"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("programs"))
+    );
+    // The same strategies on both sides are the same work.
+    let same = compare(&samples, &samples);
+    assert_eq!(same["step"]["same_work"], true);
+    assert_eq!(same["candidate"]["mixed"], *mixed);
+    // A saved attribution tells by the recompute.
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("saved.json");
+    let options = AttributeOptions::default();
+    let paths = [samples.clone()];
+    let request = Request {
+        salvage: None,
+        paths: &paths,
+        ingest: IngestOptions::default(),
+        options: &options,
+        ranks: Vec::new(),
+        expect: Vec::new(),
+        hash_inputs: false,
+    };
+    let attribution = tracekit::attribute::attribute_paths(&request, &|_| {}).unwrap();
+    std::fs::write(&saved, serde_json::to_vec(&attribution).unwrap()).unwrap();
+    let found = compare(&saved, &samples.join("baseline"));
+    assert_eq!(found["base"]["mixed"]["differ_in"], json!(["recompute"]));
 }
 
 #[test]
@@ -533,4 +625,70 @@ fn the_pair_of_the_public_corpus_differs_in_what_was_changed_in_it() {
         row(&contract, &[("item", "forward_operators")])["same"],
         false
     );
+    // What was changed in the file: three operators more, one kernel less.
+    let captures = frame(&found, "captures");
+    let told: Vec<(&str, &str, i64, i64)> = captures
+        .iter()
+        .map(|row| {
+            (
+                row["name"].as_str().unwrap().split('<').next().unwrap(),
+                row["state"].as_str().unwrap(),
+                row["base_calls"].as_i64().unwrap(),
+                row["candidate_calls"].as_i64().unwrap(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("All2All_Pooled_Req", "new", 0, 1),
+        ("AddmmBackward0", "new", 0, 1),
+        ("CatBackward0", "new", 0, 1),
+        (
+            "void at::native::vectorized_elementwise_kernel",
+            "fewer_calls",
+            3,
+            2,
+        ),
+    ];
+    assert_eq!(told.len(), expected.len(), "{captures:?}");
+    for row in expected {
+        assert!(told.contains(&row), "{row:?} in {told:?}");
+    }
+}
+
+#[test]
+fn what_only_a_cut_step_calls_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (base, candidate) = (folder.path().join("a.json"), folder.path().join("b.json"));
+    BASE.write(&base);
+    let mut trace: Value = serde_json::from_str(&std::fs::read_to_string(&base).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array_mut().unwrap();
+    // Outside of every step.
+    events.push(json!({
+        "ph": "X", "name": "aten::linalg_inv", "cat": "cpu_op", "pid": 1, "tid": 1,
+        "ts": 900, "dur": 50, "args": {},
+    }));
+    std::fs::write(&candidate, trace.to_string()).unwrap();
+    let found = compare(&base, &candidate);
+    let captures = frame(&found, "captures");
+    assert_eq!(captures.len(), 1, "{captures:?}");
+    let expected = json!({
+        "kind": "operator", "name": "aten::linalg_inv", "input_dims": null, "state": "new",
+        "base_calls": 0, "candidate_calls": 1,
+    });
+    assert_eq!(captures[0], expected);
+    let operators = frame(&found, "operators");
+    assert!(
+        operators
+            .iter()
+            .all(|row| row["operator"] != "aten::linalg_inv")
+    );
+    // Nothing of it where all is the same.
+    let own = compare(&candidate, &candidate);
+    let names: Vec<&Value> = own["frames"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["name"])
+        .collect();
+    assert!(!names.contains(&&json!("captures")), "{names:?}");
 }
