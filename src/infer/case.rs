@@ -179,6 +179,34 @@ impl<'a> Case<'a> {
         })
     }
 
+    /// Counts communication kernels; a judgement where there are none, so that nothing can be said about them.
+    pub(super) fn without_collectives(&mut self) -> Result<Option<Judgement>> {
+        let calls = self.count(
+            "communication kernels",
+            "SELECT COUNT(*) FROM device_work WHERE class = 'communication'",
+        )?;
+        if calls > 0 {
+            return Ok(None);
+        }
+        let ranks = self.count("ranks of the job", "SELECT MAX(world_size) FROM files")?;
+        Ok(Some(if ranks > 1 {
+            Judgement::insufficient(format!(
+                "the job has {ranks} ranks, but no collective on a device is in the files"
+            ))
+        } else {
+            Judgement::not_applicable("no collective runs on a device")
+        }))
+    }
+
+    /// How many calls that copy are in the files: where no copy is, copies were not recorded.
+    pub(super) fn copy_calls(&mut self) -> Result<i64> {
+        self.count(
+            "calls that copy",
+            "SELECT COUNT(*) FROM events WHERE ph = 'X' AND cat IN ('cuda_runtime', 'cuda_driver', 'Runtime') \
+             AND (name LIKE '%Memcpy%' OR name LIKE '%memcpy%')",
+        )
+    }
+
     /// Names the first events that `sql` gives: columns `file`, `event` and `name`.
     pub(super) fn blame(&mut self, sql: &str) -> Result<()> {
         let rows = self.rows(&format!("{sql} LIMIT {EVENTS}"))?;

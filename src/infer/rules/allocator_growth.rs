@@ -74,10 +74,17 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
     }
     let of_window = share(time, window);
     let part = percent(of_window);
+    let made = match calls {
+        1 => "1 call to the driver for memory takes".to_owned(),
+        calls => format!("{calls} calls to the driver for memory take"),
+    };
     let judgement = Judgement::when(
         of_window >= case.limit("call_share"),
-        format!("{calls} calls to the driver for memory take {part} of the window"),
-        format!("{calls} calls to the driver for memory take only {part} of the window"),
+        format!("{made} {part} of the window"),
+        match calls {
+            0 => "no call asks the driver for memory".to_owned(),
+            _ => format!("{made} only {part} of the window"),
+        },
     )
     .winning(time, window);
     let steps = case.count(

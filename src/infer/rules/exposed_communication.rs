@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     method: "Time in which communication runs on a device and no kernel computes there; its share of the window.",
     next_action: "Overlap it (bucket sizes, backward prefetch, separate streams), send less (accumulation, \
                   compression, lower precision), or see whether it is waiting for a straggler.",
-    tables: &["attribution", "device_work"],
+    tables: &["attribution", "device_work", "files"],
     needs_launches: false,
     judge,
 };
@@ -21,12 +21,8 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
     let Some(window) = case.window()? else {
         return Ok(Judgement::not_applicable("there is no device work"));
     };
-    let calls = case.count(
-        "communication kernels",
-        "SELECT COUNT(*) FROM device_work WHERE class = 'communication'",
-    )?;
-    if calls == 0 {
-        return Ok(Judgement::not_applicable("no collective runs on a device"));
+    if let Some(none) = case.without_collectives()? {
+        return Ok(none);
     }
     case.ns(
         "sum of communication kernels",

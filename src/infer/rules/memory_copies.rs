@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
              the window.",
     next_action: "Copy on a stream of its own, ahead of the step that needs the data; keep tensors on the device; \
                   copy fewer bytes.",
-    tables: &["attribution", "device_work"],
+    tables: &["attribution", "device_work", "events"],
     needs_launches: false,
     judge,
 };
@@ -27,7 +27,12 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
         "SELECT COUNT(*) FROM device_work WHERE class = 'memcpy'",
     )?;
     if copies == 0 {
-        return Ok(Judgement::refuted("there are no copies"));
+        return Ok(match case.copy_calls()? {
+            0 => Judgement::refuted("there are no copies"),
+            calls => Judgement::insufficient(format!(
+                "{calls} calls that copy are in the files, but no copy on a device"
+            )),
+        });
     }
     case.ns(
         "sum of copies",

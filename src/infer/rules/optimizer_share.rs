@@ -27,9 +27,21 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
         &format!("SELECT COUNT(*) {kernels}"),
     )?;
     if count == 0 {
-        return Ok(Judgement::not_applicable(
-            "no work of an optimizer was found",
-        ));
+        let unlinked = case.unlinked_share()?;
+        let backward = case.count(
+            "kernels of the backward pass",
+            "SELECT COUNT(*) FROM device_work WHERE phase = 'backward'",
+        )?;
+        return Ok(if unlinked > case.limit("unlinked_share") {
+            let part = percent(unlinked);
+            Judgement::insufficient(format!(
+                "{part} of the device time has no launch in the file, so its phase is not known"
+            ))
+        } else if backward > 0 {
+            Judgement::insufficient("there is a backward pass, but no optimizer after it")
+        } else {
+            Judgement::not_applicable("no work of an optimizer was found")
+        });
     }
     let sum = case.ns("their time", &format!("SELECT SUM(dur_ns) {kernels}"))?;
     let fused = case.ns(

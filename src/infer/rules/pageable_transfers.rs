@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     method: "Copies whose name says Pageable: the driver moves them through a buffer of its own and the host waits. \
              The time in which nothing else runs on the device, as a share of the window.",
     next_action: "pin_memory=True in the DataLoader, tensor.pin_memory() for others, then non_blocking=True.",
-    tables: &["attribution", "device_work"],
+    tables: &["attribution", "device_work", "events"],
     needs_launches: false,
     judge,
 };
@@ -27,9 +27,17 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
         &format!("SELECT COUNT(*) FROM device_work WHERE {between}"),
     )?;
     if copies == 0 {
-        return Ok(Judgement::not_applicable(
-            "nothing is copied from or to the host",
-        ));
+        let any = case.count(
+            "copies",
+            "SELECT COUNT(*) FROM device_work WHERE class = 'memcpy'",
+        )?;
+        let calls = if any == 0 { case.copy_calls()? } else { 0 };
+        return Ok(match calls {
+            0 => Judgement::not_applicable("nothing is copied from or to the host"),
+            calls => Judgement::insufficient(format!(
+                "{calls} calls that copy are in the files, but no copy on a device"
+            )),
+        });
     }
     let told = case.count(
         "of them that tell the kind of memory",

@@ -28,6 +28,12 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
     if kernels == 0 {
         return Ok(Judgement::not_applicable("no kernel computes"));
     }
+    if (kernels as f64) < case.limit("kernels") {
+        return Ok(Judgement::insufficient(match kernels {
+            1 => "there is only one kernel".to_owned(),
+            _ => format!("there are only {kernels} kernels"),
+        }));
+    }
     let limit = case.limit_ns("small_ns");
     let small = format!("FROM device_work WHERE class = 'compute' AND dur_ns < {limit}");
     let count = case.count("small kernels", &format!("SELECT COUNT(*) {small}"))?;
@@ -38,7 +44,10 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
     Ok(Judgement::when(
         holds,
         format!("{number} of the kernels are small and hold {part} of the window"),
-        format!("{number} of the kernels are small, but hold only {part} of the window"),
+        match count {
+            0 => "no kernel is small".to_owned(),
+            _ => format!("{number} of the kernels are small, but hold only {part} of the window"),
+        },
     )
     .winning(held, window)
     .at_most(

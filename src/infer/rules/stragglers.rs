@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
              most of them, well above chance. This needs no common clock.",
     next_action: "Compare that rank with the others (tracekit inspect ranks): host load, data, thermal limits, \
                   uneven shapes.",
-    tables: &["attribution", "device_work", "stragglers"],
+    tables: &["attribution", "device_work", "files", "stragglers"],
     needs_launches: false,
     judge,
 };
@@ -26,12 +26,8 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
     let Some(window) = case.window()? else {
         return Ok(Judgement::not_applicable("there is no device work"));
     };
-    let calls = case.count(
-        "communication kernels",
-        "SELECT COUNT(*) FROM device_work WHERE class = 'communication'",
-    )?;
-    if calls == 0 {
-        return Ok(Judgement::not_applicable("no collective runs on a device"));
+    if let Some(none) = case.without_collectives()? {
+        return Ok(none);
     }
     let ranks = case.rows(RANKS)?;
     let count = i64::try_from(ranks.height()).unwrap_or(i64::MAX);

@@ -10,48 +10,104 @@ pub(super) const RULE: Rule = Rule {
     code: "warm_up_or_noise",
     category: Category::Measurement,
     question: "Are the steps too uneven to conclude from?",
-    method: "Lengths of whole steps on the host: the first over the median, and the standard deviation over the mean.",
+    method: "Lengths of whole steps: the first over the median, and the standard deviation over the mean; of the \
+             worst device, each from the start of the step there to the end of its work, or of the host where devices \
+             have too few.",
     next_action: "Profile later (schedule with wait and warmup) and more steps; use --steps to leave steps out.",
-    tables: &["step_ranges"],
+    tables: &["attribution", "step_ranges"],
     needs_launches: false,
     judge,
 };
 
-const STEPS: &str = "SELECT rank, \"window\", step, start_ns, wall_ns FROM step_ranges WHERE partial = FALSE ORDER BY rank, \
-                     \"window\", start_ns, step";
+const ON_HOST: &str = "SELECT rank, \"window\", wall_ns FROM step_ranges WHERE partial = FALSE ORDER BY rank, \
+                       \"window\", start_ns, step";
 
-/// Rank and window.
-type File = (Option<i64>, Option<i64>);
+/// In the order of the table: the buckets of a step follow one another, and idle is the last. What was launched
+/// before the capture runs in its first step, but is none of its work.
+const ON_DEVICES: &str = "SELECT rank, \"window\", device, bucket, timeline_ns, events FROM attribution WHERE device \
+                          IS NOT NULL AND step <> 'all' AND partial = FALSE AND bucket <> 'pre_window'";
 
-fn judge(case: &mut Case<'_>) -> Result<Judgement> {
-    let rows = case.rows(STEPS)?;
-    let mut by_file: Vec<(File, Vec<i64>)> = Vec::new();
+/// Whole steps of one device, or of the host of one file, in order.
+type Steps = Vec<i64>;
+
+/// The steps of each file on its host.
+fn on_host(case: &Case<'_>) -> Result<Vec<Steps>> {
+    let rows = case.rows(ON_HOST)?;
+    let mut files = Series::default();
     for row in 0..rows.height() {
         let at = |column| int_at(&rows, column, row);
-        let (own, Some(wall)) = ((at("rank"), at("window")), at("wall_ns")) else {
-            continue;
-        };
-        match by_file.last_mut() {
-            Some((known, walls)) if *known == own => walls.push(wall),
-            _ => by_file.push((own, vec![wall])),
+        if let Some(wall) = at("wall_ns") {
+            files.push([at("rank"), at("window"), None], wall);
         }
     }
-    let most = by_file.iter().map(|(_, walls)| walls.len()).max();
-    let most = most.unwrap_or(0);
+    Ok(files.steps)
+}
+
+/// The steps of each device that have work on it.
+fn on_devices(case: &Case<'_>) -> Result<Vec<Steps>> {
+    let rows = case.rows(ON_DEVICES)?;
+    let buckets = rows.column("bucket").ok();
+    let buckets = buckets.and_then(|column| column.str().ok());
+    let mut devices = Series::default();
+    let (mut length, mut events) = (0, 0);
+    for row in 0..rows.height() {
+        let at = |column| int_at(&rows, column, row);
+        length += at("timeline_ns").unwrap_or(0);
+        events += at("events").unwrap_or(0);
+        if buckets.and_then(|buckets| buckets.get(row)) == Some("idle") {
+            if events > 0 {
+                devices.push([at("rank"), at("window"), at("device")], length);
+            }
+            (length, events) = (0, 0);
+        }
+    }
+    Ok(devices.steps)
+}
+
+/// Lengths by rank, window and device, which come in this order.
+#[derive(Default)]
+struct Series {
+    last: Option<[Option<i64>; 3]>,
+    steps: Vec<Steps>,
+}
+
+impl Series {
+    fn push(&mut self, own: [Option<i64>; 3], length: i64) {
+        if self.last != Some(own) {
+            self.last = Some(own);
+            self.steps.push(Vec::new());
+        }
+        if let Some(steps) = self.steps.last_mut() {
+            steps.push(length);
+        }
+    }
+}
+
+fn judge(case: &mut Case<'_>) -> Result<Judgement> {
+    let longest = |all: &[Steps]| all.iter().map(Vec::len).max().unwrap_or(0);
+    let devices = on_devices(case)?;
+    let (all, sql, place) = if (longest(&devices) as f64) < case.limit("steps") {
+        (on_host(case)?, ON_HOST, "on the host")
+    } else {
+        (devices, ON_DEVICES, "on devices")
+    };
+    let most = longest(&all);
     case.note(
         "whole steps",
         "count",
         i64::try_from(most).ok().map(Number::Int),
-        STEPS,
+        sql,
     );
     if (most as f64) < case.limit("steps") {
-        return Ok(Judgement::insufficient(format!(
-            "there are {most} whole steps"
-        )));
+        return Ok(Judgement::insufficient(match most {
+            0 => "there is no whole step".to_owned(),
+            1 => "there is only one whole step".to_owned(),
+            _ => format!("there are only {most} whole steps"),
+        }));
     }
     let (mut worst_first, mut worst_variation) = (0.0_f64, 0.0_f64);
-    let (mut excess, mut all) = (0_i64, 0_i64);
-    for (_, walls) in &by_file {
+    let (mut excess, mut sum) = (0_i64, 0_i64);
+    for walls in &all {
         let lengths: Vec<f64> = walls.iter().map(|wall| *wall as f64).collect();
         let (Some(middle), Some(mean)) = (median(&lengths), mean(&lengths)) else {
             continue;
@@ -67,35 +123,35 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
         sorted.sort_unstable();
         let middle = sorted[sorted.len() / 2];
         excess += walls.iter().map(|wall| (wall - middle).max(0)).sum::<i64>();
-        all += walls.iter().sum::<i64>();
+        sum += walls.iter().sum::<i64>();
     }
     case.note(
         "first step over the median",
         "ratio",
         Some(Number::Float(worst_first)),
-        STEPS,
+        sql,
     );
     case.note(
         "variation",
         "ratio",
         Some(Number::Float(worst_variation)),
-        STEPS,
+        sql,
     );
     case.note(
         "time above the median",
         "ns",
         Some(Number::Int(excess)),
-        STEPS,
+        sql,
     );
     let first = worst_first >= case.limit("first_step");
     let noisy = worst_variation >= case.limit("variation");
     let varied = percent(worst_variation);
     Ok(match (first, noisy) {
         (true, _) => Judgement::supported(format!(
-            "the first step takes {worst_first:.1} times the median: warm-up is in the capture"
+            "the first step takes {worst_first:.1} times the median {place}: warm-up is in the capture"
         )),
-        (false, true) => Judgement::supported(format!("steps vary by {varied} of the mean")),
-        (false, false) => Judgement::refuted(format!("steps vary by only {varied} of the mean")),
+        (false, true) => Judgement::supported(format!("steps vary by {varied} of the mean {place}")),
+        (false, false) => Judgement::refuted(format!("steps vary by only {varied} of the mean {place}")),
     }
-    .winning(excess, all))
+    .winning(excess, sum))
 }
