@@ -4,13 +4,17 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::attribute::{
-    AttributeOptions, Attribution, CounterSums, Phase, Request, RunResult, attribute_paths,
+    AttributeOptions, Attribution, CounterSums, Phase, Request, RunResult, Timeline,
+    attribute_paths,
 };
 use crate::compare::{CompareOptions, compare_paths};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gate::{Json, PHASES, PROFILER_METRICS, TRACE_EVIDENCE_LEVEL, object, round};
+#[cfg(feature = "frames")]
+use crate::infer::Thresholds;
 use crate::ingest::IngestOptions;
 use crate::inspect::{By, Entry, Frame, InspectOptions, Topic, inspect_paths};
+use crate::units::Ns;
 
 /// Rows of the table of operators.
 const TOP_OPERATORS: usize = 10;
@@ -50,6 +54,7 @@ pub fn attribute_strategies(trace_root: &Path, strategies: &[String]) -> Result<
         if let Some(counters) = device_counters(&attribution) {
             times.set("device_counters", counters);
         }
+        add_inferences(&mut times, &own)?;
         by_strategy.set(name.as_str(), times);
     }
     let mut record = object! {
@@ -64,7 +69,37 @@ pub fn attribute_strategies(trace_root: &Path, strategies: &[String]) -> Result<
     Ok(record)
 }
 
-fn ns(time: crate::units::Ns) -> Json {
+/// Adds to the times of a strategy what `tracekit infer` says about the traces under `paths`: for each rule
+/// its verdict and the time that it is about.
+#[cfg(feature = "frames")]
+fn add_inferences(times: &mut Json, paths: &[PathBuf]) -> Result<()> {
+    let options = AttributeOptions::default();
+    let request = request(paths, &options, Vec::new());
+    let inferences = crate::infer::infer_paths(&request, &Thresholds::default(), &|_| {})?;
+    let mut verdicts = Json::object();
+    for inference in inferences.runs.iter().flat_map(|run| &run.inferences) {
+        let effect = inference.effect;
+        verdicts.set(
+            inference.code.as_str(),
+            object! {
+                "verdict" => inference.verdict.as_str(),
+                "effect_ns" => effect.map(|effect| ns(effect.ns)),
+                "effect_share" => effect.map(|effect| round(effect.share, 6)),
+            },
+        );
+    }
+    times.set("inferences", verdicts);
+    Ok(())
+}
+
+/// Inferences need data frames, which this build does not have.
+#[cfg(not(feature = "frames"))]
+#[expect(clippy::unnecessary_wraps, reason = "with data frames, this may fail")]
+fn add_inferences(_: &mut Json, _: &[PathBuf]) -> Result<()> {
+    Ok(())
+}
+
+fn ns(time: Ns) -> Json {
     time.0.into()
 }
 
@@ -94,28 +129,22 @@ fn strategy_times(attribution: &Attribution) -> Json {
         .filter_map(|run| run.step_time)
         .map(|time| time.steps)
         .sum();
-    let (mut idle, mut window) = (0_i64, 0_i64);
-    for device in attribution.ranks.iter().flat_map(|rank| &rank.devices) {
-        idle = idle.saturating_add(device.timeline.idle_ns.0);
-        window = window.saturating_add(device.timeline.window_ns.0);
-    }
-    let total = &totals.total;
-    let ratio = |part: i64| {
-        let whole = total.sum_ns.0;
-        let share = (whole > 0).then(|| round(part as f64 / whole as f64, 6));
-        Json::from(share.filter(|_| on_device))
+    // Shares of the windows of all devices, as `tracekit infer` gives them: with idle, they add up to 1.
+    let over_devices = |of: fn(&Timeline) -> Ns| -> i64 {
+        let devices = attribution.ranks.iter().flat_map(|rank| &rank.devices);
+        let times = devices.map(|device| of(&device.timeline).0);
+        times.fold(0, i64::saturating_add)
     };
-    let world = attribution
-        .inputs
-        .iter()
-        .filter_map(|input| input.world_size)
-        .max()
-        .unwrap_or(1);
-    let alone = attribution.ranks.len() <= 1 && world <= 1;
-    let communication = if on_device && alone && total.communication_ns.0 == 0 {
+    let window = over_devices(|line| line.window_ns);
+    let ratio = |of: fn(&Timeline) -> Ns| {
+        let part = over_devices(of);
+        Json::from((window > 0).then(|| round(part as f64 / window as f64, 6)))
+    };
+    let communication_ns = totals.total.communication_ns.0;
+    let communication = if on_device && communication_ns == 0 {
         "not_applicable".into()
     } else {
-        ratio(total.communication_ns.0)
+        ratio(|line| line.exposed_communication_ns)
     };
     let step = runs.first().and_then(|run| run.step_time);
     object! {
@@ -128,10 +157,11 @@ fn strategy_times(attribution: &Attribution) -> Json {
         "recompute_evidence" => attribution.recompute.evidence,
         "recompute_observable" => attribution.recompute.observable,
         "phases_from" => attribution.coverage.phases,
-        "compute_ratio" => ratio(total.compute_ns.0),
-        "memory_ratio" => ratio(total.memcpy_ns.0.saturating_add(total.memset_ns.0)),
+        "communication_ns" => on_device.then_some(communication_ns),
+        "compute_ratio" => ratio(|line| line.compute_ns),
+        "memory_ratio" => ratio(|line| line.exposed_memcpy_ns + line.exposed_memset_ns),
         "communication_ratio" => communication,
-        "idle_ratio" => (window > 0).then(|| round(idle as f64 / window as f64, 6)),
+        "idle_ratio" => ratio(|line| line.idle_ns),
     }
 }
 

@@ -74,6 +74,7 @@ impl Assessment {
 /// What is said about the five hypotheses, in their order. `phase` is the record of phase memory with its
 /// path.
 ///
+/// Where the profile has the inferences of `tracekit infer`, those about the hypothesis are among its numbers.
 /// That a trace has idle time is reported and supports nothing by itself: a share is no cause.
 pub fn infer_bottleneck_assessments(
     profile: &ProfileReport,
@@ -156,12 +157,13 @@ fn recompute(profile: &ProfileReport, times: &Times) -> Seen {
     if let [Some(base), Some(checkpoint)] = times {
         let backward = [base, checkpoint].map(|times| times.backward_ns / times.steps);
         let recompute = checkpoint.recompute_ns / checkpoint.steps;
-        let seen = object! {
+        let mut seen = object! {
             "place" => base.place.as_deref(),
             "checkpoint_recompute_ns_per_step" => recompute,
             "baseline_backward_ns_per_step" => backward[0],
             "checkpoint_backward_ns_per_step" => backward[1],
         };
+        add_inferences(&mut seen, times, &["recompute_overhead"]);
         let holds = recompute > 0.0 && backward[1] > backward[0];
         return (Finding::of(holds), seen);
     }
@@ -220,10 +222,12 @@ fn waiting(times: &Times) -> Seen {
         let times = times.as_ref();
         Json::from(times.map_or(Measure::NotMeasured, |times| times.idle_ratio))
     };
-    let seen = object! {
+    let mut seen = object! {
         "baseline_device_idle_ratio" => ratio(&times[0]),
         "checkpoint_device_idle_ratio" => ratio(&times[1]),
     };
+    let rules = ["host_bound", "launch_bound", "synchronisation"];
+    add_inferences(&mut seen, times, &rules);
     (Finding::InsufficientEvidence, seen)
 }
 
@@ -233,13 +237,18 @@ fn communication(times: &Times) -> Seen {
         let times = times.as_ref();
         times.map_or(Measure::NotMeasured, |times| times.communication_ratio)
     });
-    let seen = object! {
+    let mut seen = object! {
         "baseline_communication_ratio" => Json::from(ratios[0]),
         "checkpoint_communication_ratio" => Json::from(ratios[1]),
     };
-    let finding = if ratios
-        .iter()
-        .any(|ratio| ratio.value().is_some_and(|ratio| ratio > 0.0))
+    add_inferences(&mut seen, times, &["exposed_communication", "stragglers"]);
+    // What computation hides is communication, too.
+    let mut sums = times.iter().flatten().map(|times| times.communication_ns);
+    let some = sums.any(|sum| sum.is_some_and(|sum| sum > 0.0));
+    let finding = if some
+        || ratios
+            .iter()
+            .any(|ratio| ratio.value().is_some_and(|ratio| ratio > 0.0))
     {
         Finding::Supported
     } else if ratios.contains(&Measure::NotApplicable) {
@@ -250,4 +259,20 @@ fn communication(times: &Times) -> Seen {
         Finding::InsufficientEvidence
     };
     (finding, seen)
+}
+
+/// Adds the verdicts of `rules` on each strategy, where there are any.
+fn add_inferences(seen: &mut Json, times: &Times, rules: &[&str]) {
+    for (name, times) in ["baseline", "checkpoint"].into_iter().zip(times) {
+        let Some(times) = times else { continue };
+        let mut verdicts = Json::object();
+        for rule in rules {
+            if let Some(found) = times.inferences.get(rule) {
+                verdicts.set(*rule, found);
+            }
+        }
+        if verdicts.fields().next().is_some() {
+            seen.set(format!("{name}_inferences"), verdicts);
+        }
+    }
 }

@@ -61,8 +61,12 @@ pub struct TraceTimes {
     pub backward_ns: f64,
     /// Share of the device's window in which nothing ran; not measured without device work.
     pub idle_ratio: Measure,
-    /// Share of the window in communication; not applicable on one device without any.
+    /// Share of the window in communication that no computation hides; not applicable without collectives.
     pub communication_ratio: Measure,
+    /// Sum of communication, hidden or not, nanoseconds; `None` in older records.
+    pub communication_ns: Option<f64>,
+    /// What `tracekit infer` said about the traces, by rule: null where it was not asked.
+    pub inferences: Json,
 }
 
 impl ProfileReport {
@@ -117,6 +121,8 @@ impl ProfileReport {
             backward_ns: number("backward_ns")?,
             idle_ratio: Measure::read(times, &["idle_ratio"]),
             communication_ratio: Measure::read(times, &["communication_ratio"]),
+            communication_ns: number("communication_ns"),
+            inferences: times.at(&["inferences"]).clone(),
         })
     }
 }

@@ -122,6 +122,77 @@ fn closing_decides_and_hands_over() {
     );
 }
 
+/// What `tracekit infer` says about the traces is what the assessments of the closing record rest on.
+#[cfg(feature = "frames")]
+#[test]
+fn inferences_reach_the_assessments() {
+    use tracekit::infer::{Thresholds, infer_paths};
+    let chain = Chain::whole();
+    chain.closure().close(&chain.label).unwrap();
+    let closure = chain.record(CLOSURE);
+    let assessed = |id: &str| {
+        let all = closure.at(&["bottleneck"]).items().iter();
+        let mut found = all.filter(|one| one.at(&["id"]).as_str() == Some(id));
+        found.next().unwrap().at(&["observations"]).clone()
+    };
+    for strategy in ["baseline", "checkpoint"] {
+        let paths = [chain.folder.path().join("traces").join(strategy)];
+        let options = tracekit::attribute::AttributeOptions::default();
+        let request = tracekit::attribute::Request {
+            paths: &paths,
+            ingest: tracekit::ingest::IngestOptions::default(),
+            options: &options,
+            ranks: Vec::new(),
+            expect: Vec::new(),
+            hash_inputs: false,
+            salvage: None,
+        };
+        let inferences = infer_paths(&request, &Thresholds::default(), &|_| {}).unwrap();
+        let inferred = serde_json::to_value(&inferences.runs[0]).unwrap();
+        // The ratios of the record are those of infer.
+        let times = closure.at(&["profile", "attribution", "by_strategy", strategy]);
+        for ratio in [
+            "compute_ratio",
+            "memory_ratio",
+            "communication_ratio",
+            "idle_ratio",
+        ] {
+            match times.at(&[ratio]).as_f64() {
+                Some(found) => {
+                    let expected = inferred[ratio].as_f64().unwrap();
+                    assert!((found - expected).abs() < 1e-6, "{strategy} {ratio}");
+                }
+                None => assert_eq!(times.at(&[ratio]).as_str(), inferred[ratio].as_str()),
+            }
+        }
+        assert_eq!(inferred["communication_ratio"], "not_applicable");
+        // And so are the verdicts, each with the hypothesis that it is about.
+        for (id, rules) in [
+            (
+                "launch_or_sync_wait",
+                ["host_bound", "launch_bound", "synchronisation"].as_slice(),
+            ),
+            ("recompute_overhead", &["recompute_overhead"]),
+            ("communication", &["exposed_communication", "stragglers"]),
+        ] {
+            let seen = assessed(id);
+            for rule in rules {
+                let all = inferred["inferences"].as_array().unwrap();
+                let own = all.iter().find(|one| one["code"] == *rule).unwrap();
+                let key = format!("{strategy}_inferences");
+                let told = seen.at(&[&key, rule, "verdict"]).as_str();
+                assert_eq!(told, own["verdict"].as_str(), "{strategy} {id} {rule}");
+                let effect = seen.at(&[&key, rule, "effect_ns"]).as_int();
+                assert_eq!(
+                    effect,
+                    own["effect"]["ns"].as_i64(),
+                    "{strategy} {id} {rule}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn the_states_of_closing() {
     let chain = Chain::whole();
