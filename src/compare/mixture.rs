@@ -2,7 +2,7 @@
 //!
 //! A folder of strategies looks like a folder of repeats. They are told apart by what no two captures of one
 //! program differ in: devices, ranks, types and shapes of the model, whether there is recompute, and operators
-//! that each step of one calls at least twice as often as any step of the other.
+//! that each step of one calls half as often again as any step of the other, or more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,7 +134,7 @@ impl<'a> Likeness<'a> {
         (least.copied().unwrap_or(0), most.copied().unwrap_or(0))
     }
 
-    /// True when some operator is called twice as often in each step of one as in any of the other.
+    /// True when some operator is called half as often again in each step of one as in any of the other, or more.
     fn calls_differently(&self, other: &Self) -> bool {
         if self.steps == 0 || other.steps == 0 || self.calls.is_empty() || other.calls.is_empty() {
             return false;
@@ -142,7 +142,9 @@ impl<'a> Likeness<'a> {
         let mut names = self.calls.keys().chain(other.calls.keys());
         names.any(|name| {
             let (own, theirs) = (self.calls(name), other.calls(name));
-            let apart = |least: u64, most: u64| least > 0 && least >= most.saturating_mul(2);
+            let apart = |least: u64, most: u64| {
+                least > 0 && least.saturating_mul(2) >= most.saturating_mul(3)
+            };
             apart(own.0, theirs.1) || apart(theirs.0, own.1)
         })
     }

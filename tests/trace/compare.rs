@@ -411,6 +411,10 @@ fn strategies_are_no_repeats_of_one_program() {
             .unwrap()
             .contains(&json!("programs"))
     );
+    // Offloading recomputes nothing; it shows in its operators.
+    let two = ["baseline", "offload"].map(|name| samples.join(name));
+    let found = compare_all(&two, &two[..1], &CompareOptions::default());
+    assert_eq!(found["base"]["mixed"]["differ_in"], json!(["operators"]));
     // The same strategies on both sides are the same work.
     let same = compare(&samples, &samples);
     assert_eq!(same["step"]["same_work"], true);
