@@ -13,7 +13,7 @@ use super::threads;
 use crate::compare::{CompareOptions, Comparison, SideSummary, Verdict, compare_paths};
 use crate::error::{Error, ErrorKind, Result};
 use crate::inspect::Frame;
-use crate::report::{self, comparison_document, frame_rows};
+use crate::report::{self, comparison_document, comparison_page, frame_rows};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +22,7 @@ Examples:
   tracekit compare before/ after/ --fail-on slower
       Folders of repeats and ranks; exits with 1 when training became slower.
   tracekit compare before/ after/ --format html -o compared.html
-      The same as a page; tracekit report --base before/ --cand after/ adds pictures of the traces.
+      The same as a page; tracekit report --base before/ --cand after/ has the traces in it, too.
   tracekit compare --base a1.json --base a2.json --cand b1.json --cand b2.json
       Several paths a side.
   tracekit attribute runs/baseline --format json -o baseline.json
@@ -179,7 +179,7 @@ fn rendered(args: &Args, target: &Target, comparison: &Comparison) -> Result<Str
             report::text::render(&document(), report::text::TextOptions { width, styled })
         }
         Format::Markdown => report::markdown::render(&document()),
-        Format::Html => report::html::render(&document()),
+        Format::Html => report::html::render(&comparison_page(comparison, args.output.verbose)),
         Format::Svg | Format::Github => return args.output.format.refused(),
         Format::Csv => report::csv::render(&frame_rows(chosen(args, comparison)?)),
         Format::Json => report::json::render(comparison)

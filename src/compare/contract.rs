@@ -65,7 +65,8 @@ pub(super) fn contract(sides: [&Side; 2]) -> Vec<Item> {
     let repeats = sides.map(|side| Some(side.repeat_count().to_string()));
     items.push(Item::new("repeats", false, repeats));
     if sides.iter().any(|side| side.mixture.is_some()) {
-        items.push(Item::new("programs", true, sides.map(programs)));
+        let programs = sides.map(|side| Some(programs(side)));
+        items.push(Item::new("programs", true, programs));
     }
     items.extend(options(sides));
     items.retain(|item| item.base.is_some() || item.candidate.is_some());
@@ -116,9 +117,11 @@ fn world_size(side: &Side) -> Option<String> {
 }
 
 /// Sides whose repeats are different programs do the same work when they are the same ones.
-fn programs(side: &Side) -> Option<String> {
-    let mixture = side.mixture.as_ref();
-    Some(mixture.map_or_else(|| "one".to_owned(), |mixture| mixture.repeats.join(", ")))
+fn programs(side: &Side) -> String {
+    match &side.mixture {
+        Some(mixture) => mixture.repeats.join(", "),
+        None => "one".to_owned(),
+    }
 }
 
 fn dtypes(side: &Side) -> Option<String> {

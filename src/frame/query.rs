@@ -38,7 +38,7 @@ pub fn unanswerable(sql: &str) -> Error {
     }
     let reason = match guarded(sql, || SQLContext::new().execute(sql).map(drop)) {
         // It names what there is not, and nothing that there is.
-        Err(error) if error.reason().contains("not found") => error.reason().to_owned(),
+        Err(error) if error.reason().contains("not found") => error.reason(),
         Err(error) => return error,
         Ok(()) => "it names no table".to_owned(),
     };

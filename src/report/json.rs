@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde::ser::Error as _;
 use serde_json::ser::{CharEscape, Formatter, PrettyFormatter};
 
 use super::name::is_hidden;
@@ -20,7 +21,7 @@ pub fn render<T: Serialize>(result: &T) -> serde_json::Result<String> {
         &mut out, visible,
     ))?;
     out.push(b'\n');
-    Ok(String::from_utf8(out).expect("JSON is UTF-8"))
+    String::from_utf8(out).map_err(serde_json::Error::custom)
 }
 
 /// Indented, with hidden characters escaped.

@@ -53,6 +53,7 @@ pub(crate) use name::visible;
 #[cfg(all(feature = "cli", feature = "collect"))]
 pub(crate) use number::counted;
 pub use overview::{
-    OverviewParts, attribution_picture, brief_document, overview_document, phase_bars,
+    OverviewParts, attribution_picture, brief_document, comparison_page, overview_document,
+    phase_bars,
 };
 pub use serialised::REPORT_SCHEMA;

@@ -148,6 +148,7 @@ fn a_comparison_is_a_page_too() {
     assert_eq!((run.code, run.out.as_str()), (0, ""), "{}", run.err);
     let page = std::fs::read_to_string(&to).unwrap();
     assert!(page.to_lowercase().starts_with("<!doctype html>"));
+    assert!(page.contains("<svg"), "a picture of the changes");
     let verdict = page.find("median step").unwrap();
     assert!(verdict < page.find("<table").unwrap(), "the verdict first");
     assert!(page.contains("recompute") && page.contains("</html>"));

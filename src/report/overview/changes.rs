@@ -2,15 +2,24 @@
 
 use super::super::chart::{Change, Changes, Chart, Picture};
 use super::super::compare::comparison_document;
-use super::super::document::{Block, Section};
+use super::super::document::{Block, Document, Section};
 use crate::compare::{Comparison, Verdict};
 use crate::inspect::{Entry, Frame};
 
-/// The comparison as it is by itself, under one heading, after a picture.
+/// `comparison` as a report with a picture, for pages; all rows when `verbose`.
+pub fn comparison_page(comparison: &Comparison, verbose: bool) -> Document {
+    let mut document = comparison_document(comparison, verbose);
+    if let Some(first) = document.sections.first_mut() {
+        let chart = chart(comparison).map(Block::Chart);
+        first.blocks.splice(0..0, chart);
+    }
+    document
+}
+
+/// The same under one heading.
 pub(super) fn sections(comparison: &Comparison, verbose: bool) -> Vec<Section> {
-    let document = comparison_document(comparison, verbose);
+    let document = comparison_page(comparison, verbose);
     let mut blocks = vec![Block::Paragraph(document.lead)];
-    blocks.extend(chart(comparison).map(Block::Chart));
     for section in document.sections {
         blocks.extend(section.blocks);
     }

@@ -28,6 +28,7 @@ use crate::attribute::{Attribution, RunResult};
 use crate::compare::Comparison;
 use crate::inspect::{Frame, Survey, Topic};
 
+pub use changes::comparison_page;
 pub use pictures::{attribution_picture, phase_bars};
 
 /// What a report is made of.
