@@ -261,13 +261,15 @@ fn communication(times: &Times) -> Seen {
     (finding, seen)
 }
 
-/// Adds the verdicts of `rules` on each strategy, where there are any.
+/// Adds the verdicts of `rules` on each strategy, where there are any; what is not applicable was not seen.
 fn add_inferences(seen: &mut Json, times: &Times, rules: &[&str]) {
     for (name, times) in ["baseline", "checkpoint"].into_iter().zip(times) {
         let Some(times) = times else { continue };
         let mut verdicts = Json::object();
         for rule in rules {
-            if let Some(found) = times.inferences.get(rule) {
+            let found = times.inferences.get(rule);
+            let seen = found.filter(|it| it.at(&["verdict"]).as_str() != Some("not_applicable"));
+            if let Some(found) = seen {
                 verdicts.set(*rule, found);
             }
         }

@@ -181,7 +181,9 @@ fn inferences_reach_the_assessments() {
                 let own = all.iter().find(|one| one["code"] == *rule).unwrap();
                 let key = format!("{strategy}_inferences");
                 let told = seen.at(&[&key, rule, "verdict"]).as_str();
-                assert_eq!(told, own["verdict"].as_str(), "{strategy} {id} {rule}");
+                let expected = own["verdict"].as_str().unwrap();
+                let expected = (expected != "not_applicable").then_some(expected);
+                assert_eq!(told, expected, "{strategy} {id} {rule}");
                 let effect = seen.at(&[&key, rule, "effect_ns"]).as_int();
                 assert_eq!(
                     effect,
