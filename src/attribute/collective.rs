@@ -10,6 +10,8 @@
 //! and their names, and only where the ends stay together, up to one offset between the two clocks, is
 //! it taken for the same collective. Neither process groups nor clocks have to be known.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use super::class::DeviceClass;
@@ -23,6 +25,8 @@ use crate::units::{Ns, Span};
 const TOGETHER: Ns = Ns(100_000);
 /// So many collectives have to match before they say anything.
 const ENOUGH: usize = 3;
+/// With so many groups a line is compared; real devices are in a handful.
+const MAX_GROUPS: usize = 256;
 /// Clocks that differ less are one clock.
 const SAME_CLOCK: Ns = Ns(1_000_000);
 /// A collective is long when it lasts so many times as long as it could.
@@ -270,14 +274,23 @@ impl<'a> Line<'a> {
 /// The lines in groups of those that show the same collectives.
 fn groups<'a>(lines: &[Line<'a>]) -> Vec<Vec<Matched<'a>>> {
     let mut groups: Vec<Vec<Matched<'a>>> = Vec::new();
-    for line in lines {
-        let found = groups
-            .iter()
-            .enumerate()
-            .find_map(|(number, group)| Some((number, line.matched(&group[0].line)?)));
-        match found {
-            Some((number, matched)) => groups[number].push(matched),
-            None => groups.push(vec![line.first()]),
+    // By window: the numbers of those that a line of a later file may belong to.
+    let mut open: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for of_file in lines.chunk_by(|a, b| a.file == b.file) {
+        let open = open.entry(of_file[0].member.window).or_default();
+        let known = open.len().min(MAX_GROUPS);
+        for line in of_file {
+            let found = open[..known]
+                .iter()
+                .find_map(|number| Some((*number, line.matched(&groups[*number][0].line)?)));
+            if let Some((number, matched)) = found {
+                groups[number].push(matched);
+                continue;
+            }
+            if line.calls.len() >= ENOUGH {
+                open.push(groups.len());
+            }
+            groups.push(vec![line.first()]);
         }
     }
     groups

@@ -12,6 +12,8 @@ use crate::frame::Tables;
 /// compute before communication before copies and fills.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Ratios {
+    /// What window: `capture`, from the first to the last work of each device; all devices together.
+    pub window: &'static str,
     /// A kernel computes.
     pub compute_ratio: Ratio,
     /// Only copies and fills run.
@@ -21,6 +23,9 @@ pub struct Ratios {
     /// Nothing runs.
     pub idle_ratio: Ratio,
 }
+
+/// The window of every ratio.
+const WINDOW: &str = "capture";
 
 /// A share, where there is one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,6 +51,7 @@ pub(super) fn ratios(tables: &Tables, thresholds: &Thresholds) -> Result<Ratios>
     let Some(window) = case.window()? else {
         let none = Ratio::NotApplicable;
         return Ok(Ratios {
+            window: WINDOW,
             compute_ratio: none,
             memory_ratio: none,
             communication_ratio: none,
@@ -69,6 +75,7 @@ pub(super) fn ratios(tables: &Tables, thresholds: &Thresholds) -> Result<Ratios>
     )?;
     let of = |part: Option<i64>| Ratio::Of(part.unwrap_or(0) as f64 / window as f64);
     Ok(Ratios {
+        window: WINDOW,
         compute_ratio: of(held("'compute'")?),
         memory_ratio: of(held("'memcpy', 'memset'")?),
         communication_ratio: match calls {

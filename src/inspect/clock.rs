@@ -103,27 +103,35 @@ fn along_tree(files: usize, ends: &[Vec<(usize, i128)>]) -> (Vec<usize>, Vec<i12
         .collect();
     edges.sort_by_key(|(count, one, other, _)| (std::cmp::Reverse(*count), *one, *other));
     let mut component: Vec<usize> = (0..files).collect();
+    let mut members: Vec<Vec<usize>> = (0..files).map(|file| vec![file]).collect();
     let mut ahead = vec![0_i128; files];
     for (_, one, other, apart) in edges {
-        let (into, from) = (
-            component[one].min(component[other]),
-            component[one].max(component[other]),
-        );
-        if into == from {
+        if component[one] == component[other] {
             continue;
         }
-        // How far the whole component moves, so that the two are `apart`.
+        // How far the component of the other moves, so that the two are `apart`; the smaller one moves.
         let distance = ahead[one] + apart - ahead[other];
-        let moved = if component[other] == from {
-            distance
+        let larger = members[component[one]].len() >= members[component[other]].len();
+        let (into, from, moved) = if larger {
+            (component[one], component[other], distance)
         } else {
-            -distance
+            (component[other], component[one], -distance)
         };
-        for file in 0..files {
-            if component[file] == from {
-                component[file] = into;
-                ahead[file] += moved;
-            }
+        let mut joining = std::mem::take(&mut members[from]);
+        for file in &joining {
+            component[*file] = into;
+            ahead[*file] += moved;
+        }
+        members[into].append(&mut joining);
+    }
+    for members in &members {
+        let Some(first) = members.iter().min() else {
+            continue;
+        };
+        let base = ahead[*first];
+        for file in members {
+            component[*file] = *first;
+            ahead[*file] -= base;
         }
     }
     (component, ahead)

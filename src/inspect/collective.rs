@@ -217,7 +217,7 @@ fn device_calls(view: &View<'_>, work: &[&Work], found: &mut Found) -> Result<()
     let by_kernel = Sayings::read(view, &events)?;
     let mut surroundings = Surroundings {
         view,
-        pieces: BTreeMap::new(),
+        threads: BTreeMap::new(),
     };
     let around: Vec<Around> = work.iter().map(|work| surroundings.of(work)).collect();
     let mut events: Vec<EventId> = around
@@ -335,8 +335,16 @@ impl Lanes {
 /// What is around launches on their threads.
 struct Surroundings<'v, 'a> {
     view: &'v View<'a>,
-    /// By thread: its annotations of backends as disjoint pieces.
-    pieces: BTreeMap<usize, Vec<Piece<EventId>>>,
+    /// By thread: what is around where.
+    threads: BTreeMap<usize, OnThread>,
+}
+
+/// What is around the moments and operators of one thread.
+struct OnThread {
+    /// Annotations of backends, as disjoint pieces.
+    pieces: Vec<Piece<EventId>>,
+    /// By operator: the innermost `record_param_comms`, itself or around it.
+    records: Vec<Option<EventId>>,
 }
 
 /// What is around one launch.
@@ -354,23 +362,35 @@ impl Surroundings<'_, '_> {
         let (Some(launcher), Some(launch)) = (view.launcher(work.launch), view.launch(work)) else {
             return Around::default();
         };
-        let thread = view.thread(launcher.thread);
-        let mut place = launcher.op.unwrap_or(NONE);
-        let mut record = None;
-        while let Some(op) = thread.ops.get(place as usize) {
-            if view.trace().strings.get(op.name) == "record_param_comms" {
-                record = Some(op.event);
-                break;
-            }
-            place = op.parent;
-        }
-        let pieces = self
-            .pieces
+        let thread = self
+            .threads
             .entry(launcher.thread)
-            .or_insert_with(|| backend_pieces(view, launcher.thread));
-        let annotation = piece_at(pieces, launch.at).map(|piece| piece.value);
-        Around { record, annotation }
+            .or_insert_with(|| OnThread {
+                pieces: backend_pieces(view, launcher.thread),
+                records: records(view, launcher.thread),
+            });
+        Around {
+            record: launcher.op.and_then(|op| thread.records[op as usize]),
+            annotation: piece_at(&thread.pieces, launch.at).map(|piece| piece.value),
+        }
     }
+}
+
+/// By operator of one thread: the innermost `record_param_comms`, itself or around it.
+fn records(view: &View<'_>, thread: usize) -> Vec<Option<EventId>> {
+    let name = view.trace().strings.find("record_param_comms");
+    let ops = &view.thread(thread).ops;
+    let mut records: Vec<Option<EventId>> = Vec::with_capacity(ops.len());
+    // An operator lies behind the one around it.
+    for op in ops {
+        let around = records.get(op.parent as usize).copied().flatten();
+        records.push(if Some(op.name) == name {
+            Some(op.event)
+        } else {
+            around
+        });
+    }
+    records
 }
 
 /// The annotations of backends on one thread, as disjoint pieces.

@@ -16,37 +16,41 @@ use super::view::View;
 use crate::attribute::DeviceClass;
 use crate::units::{Ns, Span};
 
-/// Time by the set of what is active: bit `i` for kind `i`. Without time at which nothing is.
-pub(super) fn combinations(work: impl Iterator<Item = (Span, u8)>) -> BTreeMap<u8, Ns> {
-    let mut edges: Vec<(Ns, bool, u8)> = Vec::new();
-    for (span, kind) in work.filter(|(span, _)| !span.is_empty()) {
-        edges.push((span.start, true, kind));
-        edges.push((span.end, false, kind));
-    }
-    edges.sort_unstable();
-    let mut active = [0_u32; 8];
-    let mut time: BTreeMap<u8, Ns> = BTreeMap::new();
+/// Time by the set of what is active, bit `i` for kind `i`; without time at which nothing is. A piece of work
+/// may be of several kinds.
+pub(super) fn combinations(work: impl IntoIterator<Item = (Span, u32)>) -> BTreeMap<u32, Ns> {
+    let work = work.into_iter().filter(|(span, _)| !span.is_empty());
+    let mut moments: Vec<(Ns, bool, u32)> = work
+        .flat_map(|(span, kinds)| [(span.start, true, kinds), (span.end, false, kinds)])
+        .collect();
+    moments.sort_unstable();
+    let mut time: BTreeMap<u32, Ns> = BTreeMap::new();
+    let mut open = [0_u32; 32];
+    let mut active = 0_u32;
     let mut now = Ns::ZERO;
-    for (at, starts, kind) in edges {
-        let set = (0..8)
-            .filter(|bit| active[*bit] > 0)
-            .fold(0, |set, bit| set | 1 << bit);
-        if set != 0 && at > now {
-            *time.entry(set).or_default() += at - now;
+    for (at, starts, kinds) in moments {
+        if active != 0 && at > now {
+            *time.entry(active).or_default() += at - now;
         }
         now = at;
-        let count = &mut active[usize::from(kind & 7)];
-        *count = if starts {
-            count.saturating_add(1)
-        } else {
-            count.saturating_sub(1)
-        };
+        for (bit, open) in open.iter_mut().enumerate() {
+            if kinds & 1 << bit == 0 {
+                continue;
+            }
+            // All that ends has started: nothing here is empty.
+            *open = if starts { *open + 1 } else { *open - 1 };
+            if *open > 0 {
+                active |= 1 << bit;
+            } else {
+                active &= !(1 << bit);
+            }
+        }
     }
     time
 }
 
 /// The names of the kinds in `set`.
-pub(super) fn named(set: u8, names: &[&str], between: &str) -> String {
+pub(super) fn named(set: u32, names: &[&str], between: &str) -> String {
     let inside = names
         .iter()
         .enumerate()
@@ -56,8 +60,6 @@ pub(super) fn named(set: u8, names: &[&str], between: &str) -> String {
         .collect::<Vec<_>>()
         .join(between)
 }
-
-const CLASSES: [&str; 4] = ["compute", "communication", "memcpy", "memset"];
 
 struct Row {
     device: i64,
@@ -70,14 +72,13 @@ struct Row {
 pub(super) fn classes(view: &View<'_>) -> Frame {
     let mut rows = Vec::new();
     for (device, work) in view.devices() {
-        let spans = work.iter().map(|work| (work.span, place(work.class)));
-        let time = combinations(spans);
+        let time = combinations(work.iter().map(|work| (work.span, 1 << work.class as u32)));
         let busy = time.values().copied().sum();
         let mut of_device: Vec<Row> = time
             .into_iter()
             .map(|(set, time)| Row {
                 device,
-                classes: named(set, &CLASSES, " + "),
+                classes: named(set, &DeviceClass::ALL.map(DeviceClass::as_str), " + "),
                 time,
                 busy,
             })
@@ -95,15 +96,6 @@ pub(super) fn classes(view: &View<'_>) -> Frame {
     .float("share", Unit::Ratio, &rows, |row| row.time.ratio(row.busy))
 }
 
-fn place(class: DeviceClass) -> u8 {
-    match class {
-        DeviceClass::Compute => 0,
-        DeviceClass::Communication => 1,
-        DeviceClass::Memcpy => 2,
-        DeviceClass::Memset => 3,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,17 +106,18 @@ mod tests {
 
     #[test]
     fn every_busy_instant_is_in_one_combination() {
-        // Kind 0 is active in 0..10 and 15..20, kind 1 in 5..17 (twice in 6..8), kind 2 never.
+        // Kind 0 is active in 0..10 and 15..20, kind 1 in 5..17 (twice in 6..8), kind 2 never; both in 40..45.
         let work = [
-            (span(0, 10), 0),
-            (span(5, 17), 1),
-            (span(6, 8), 1),
-            (span(15, 20), 0),
-            (span(3, 3), 2),
-            (span(30, 31), 0),
+            (span(0, 10), 0b01),
+            (span(5, 17), 0b10),
+            (span(6, 8), 0b10),
+            (span(15, 20), 0b01),
+            (span(3, 3), 0b100),
+            (span(30, 31), 0b01),
+            (span(40, 45), 0b11),
         ];
-        let time = combinations(work.into_iter());
-        let want = [(0b01, 5 + 3 + 1), (0b10, 5), (0b11, 5 + 2)];
+        let time = combinations(work);
+        let want = [(0b01, 5 + 3 + 1), (0b10, 5), (0b11, 5 + 2 + 5)];
         assert_eq!(
             time.into_iter().collect::<Vec<_>>(),
             want.map(|(set, time)| (set, Ns(time)))

@@ -9,9 +9,10 @@
 //! - Without device communication, collectives of the host are listed: of them only the time is known, not
 //!   what they overlap with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::collective::{Call, Communication, Kind};
+use super::distribution::median;
 use super::exposure::{Exposure, exposures};
 use super::frame::{Frame, Unit};
 use super::group::{Groups, groups_frame};
@@ -56,16 +57,13 @@ impl Subject for CommunicationTime {
 
 /// By call: what it holds of the communication time of its device.
 fn exposed(view: &View<'_>, found: &Communication) -> Vec<Exposure> {
-    let all = &view.dissection.work;
     let mut exposed = Vec::with_capacity(found.calls.len());
     for calls in found.calls.chunk_by(|a, b| a.device == b.device) {
-        let of_device = |device: Option<i64>| {
-            let work = all.iter().filter(move |work| {
-                Some(work.device) == device && work.class == DeviceClass::Compute
-            });
-            union(work.map(|work| work.span))
-        };
-        exposed.extend(exposures(calls, &of_device(calls[0].device)));
+        let work = calls[0].device.map(|device| view.all_work_on(device));
+        let work = work.into_iter().flatten();
+        let computing = work.filter(|work| work.class == DeviceClass::Compute);
+        let computing = union(computing.map(|work| work.span));
+        exposed.extend(exposures(calls, &computing));
     }
     exposed
 }
@@ -112,9 +110,10 @@ fn overview(view: &View<'_>, found: &Communication, exposed: &[Exposure]) -> Vec
         sums.count(call, *exposure);
     }
     // A device without communication has none, which is not the same as not measured.
+    let known: BTreeSet<Option<i64>> = rows.keys().map(|(device, _)| *device).collect();
     for (device, _) in view.devices() {
         let device = Some(device);
-        if !rows.keys().any(|(known, _)| *known == device) {
+        if !known.contains(&device) {
             rows.insert((device, (NONE, None)), Sums::default());
         }
     }
@@ -243,18 +242,6 @@ impl Collective<'_> {
         let factor = bus_factor(kind.operation.as_deref()?, kind.size)?;
         Some(self.algorithm_gbps()? * factor)
     }
-
-    /// The middle duration; of two, the mean.
-    fn median(&self) -> Option<Ns> {
-        median(&self.durations)
-    }
-}
-
-/// The middle of times in order; of two, the mean, rounded down.
-pub(super) fn median(sorted: &[Ns]) -> Option<Ns> {
-    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
-    let upper = *sorted.get(sorted.len() / 2)?;
-    Some(lower + Ns((upper - lower).0.div_euclid(2)))
 }
 
 fn collectives_frame(view: &View<'_>, rows: &[Collective<'_>]) -> Frame {
@@ -297,7 +284,7 @@ fn collectives_frame(view: &View<'_>, rows: &[Collective<'_>]) -> Frame {
         .bytes("message_bytes", rows, Collective::bytes)
         .count("calls", rows, |row| Some(row.sums.calls))
         .ns("sum_ns", rows, |row| Some(row.sums.sum))
-        .ns("median_ns", rows, Collective::median)
+        .ns("median_ns", rows, |row| median(&row.durations))
         .ns("communication_ns", rows, |row| Some(row.sums.held))
         .ns("exposed_ns", rows, |row| {
             row.on_device.then(|| row.sums.held - row.sums.overlapped)

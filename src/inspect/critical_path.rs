@@ -22,14 +22,15 @@ use finder::{Finder, Found, Parts, ranges};
 
 use super::dependency::{Edge, EdgeType, Owner};
 use super::frame::{Frame, Unit};
+use super::line::Line;
 use super::memory::OTHERS;
 use super::options::By;
 use super::subject::{Inspected, Subject, stacked};
 use super::view::View;
-use crate::attribute::{DeviceClass, Moment, Phase};
+use crate::attribute::{DeviceClass, Moment, Phase, Work, union};
 use crate::error::Result;
 use crate::model::StrId;
-use crate::units::Ns;
+use crate::units::{Ns, Span};
 
 /// The longest path through what a step waits for.
 pub(super) struct CriticalPath;
@@ -47,7 +48,7 @@ impl Subject for CriticalPath {
         let pieces = pieces(view, &parts, &found);
         Ok(vec![
             bounds(view, &found, &pieces),
-            extents(&parts, &found),
+            extents(view, &parts, &found),
             contributors(view, &found, &pieces),
             edges(&found),
         ])
@@ -176,21 +177,53 @@ fn range_columns<R>(
         })
 }
 
+/// Name of the frame with a row a range.
+pub(super) const PATHS: &str = "critical_paths";
+
+/// By device: when it communicates.
+fn communication(view: &View<'_>) -> BTreeMap<i64, Line> {
+    let devices = view.dissection.work.chunk_by(|a, b| a.device == b.device);
+    devices
+        .map(|work| {
+            let communicates = |work: &&Work| work.class == DeviceClass::Communication;
+            let spans = work.iter().filter(communicates).map(|work| work.span);
+            (work[0].device, Line::of(&union(spans)))
+        })
+        .collect()
+}
+
+/// The part of the delays between kernels on a path in which their device communicates.
+fn under_communication(parts: &Parts<'_>, lines: &BTreeMap<i64, Line>, found: &Found<'_>) -> Ns {
+    let time = |(at, edge): &(Ns, Edge)| {
+        let Owner::Work(work) = edge.owner else {
+            return Ns::ZERO;
+        };
+        if edge.kind != EdgeType::KernelKernelDelay {
+            return Ns::ZERO;
+        }
+        let delay = Span::new(*at, *at + edge.weight);
+        let line = lines.get(&parts.works[work as usize].device);
+        line.map_or(Ns::ZERO, |line| line.time(delay))
+    };
+    found.path.iter().map(time).sum()
+}
+
 /// One row a range.
-fn extents(parts: &Parts<'_>, found: &[Found<'_>]) -> Frame {
+fn extents(view: &View<'_>, parts: &Parts<'_>, found: &[Found<'_>]) -> Frame {
+    let lines = communication(view);
     let rows: Vec<usize> = (0..found.len()).collect();
     let examined = |row: &usize| found[*row].examined.then_some(&found[*row]);
     let frame = Frame::new(
-        "critical_paths",
+        PATHS,
         "The critical path of a range, and the graph that it is the longest path of.",
     );
     range_columns(frame, &rows, found, |row| *row)
         .at("start_ns", &rows, |row| Some(found[*row].range.span.start))
         .ns("wall_ns", &rows, |row| Some(found[*row].range.span.len()))
         .ns("extent_ns", &rows, |row| Some(examined(row)?.extent))
-        .ns("length_ns", &rows, |row| Some(examined(row)?.length()))
+        .ns("length_ns", &rows, |row| Some(examined(row)?.length))
         .float("share_of_extent", Unit::Ratio, &rows, |row| {
-            examined(row)?.length().ratio(examined(row)?.extent)
+            examined(row)?.length.ratio(examined(row)?.extent)
         })
         .count("nodes", &rows, |row| Some(examined(row)?.nodes as u64))
         .count("edges", &rows, |row| {
@@ -200,7 +233,13 @@ fn extents(parts: &Parts<'_>, found: &[Found<'_>]) -> Frame {
             Some(examined(row)?.path.len() as u64)
         })
         .count("edges_left_out", &rows, |row| Some(examined(row)?.left_out))
-        .flag("has_sync_records", &rows, |_| Some(parts.waits.recorded))
+        .ns("overhead_under_communication_ns", &rows, |row| {
+            let found = examined(row).filter(|_| !lines.is_empty())?;
+            Some(under_communication(parts, &lines, found))
+        })
+        .flag("has_sync_records", &rows, |_| {
+            (!lines.is_empty()).then_some(parts.waits.recorded)
+        })
 }
 
 /// Time and edges.
@@ -247,7 +286,7 @@ fn bounds(view: &View<'_>, found: &[Found<'_>], pieces: &[Piece]) -> Frame {
     frame
         .ns("sum_ns", &rows, |row| Some(row.1.ns))
         .float("share", Unit::Ratio, &rows, |row| {
-            row.1.ns.ratio(found[row.0.0].length())
+            row.1.ns.ratio(found[row.0.0].length)
         })
         .count("edges", &rows, |row| Some(row.1.edges))
 }
@@ -312,7 +351,7 @@ fn contributors(view: &View<'_>, found: &[Found<'_>], pieces: &[Piece]) -> Frame
     frame
         .ns("sum_ns", &rows, |row| Some(row.sum.ns))
         .float("share", Unit::Ratio, &rows, |row| {
-            row.sum.ns.ratio(found[row.range].length())
+            row.sum.ns.ratio(found[row.range].length)
         })
         .count("edges", &rows, |row| Some(row.sum.edges))
 }

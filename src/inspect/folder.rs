@@ -15,6 +15,7 @@ use super::memory::Memory;
 use super::operator::Operators;
 use super::options::InspectOptions;
 use super::rank::Ranks;
+use super::remark::{Remark, remarks};
 use super::roofline::Roofline;
 use super::step_time::StepTime;
 use super::subject::{AnySubject, Inspected};
@@ -48,6 +49,8 @@ pub struct Inspection {
     pub skipped: Vec<SkippedInput>,
     /// The tables.
     pub frames: Vec<Frame>,
+    /// What to know about them.
+    pub remarks: Vec<Remark>,
     /// How well device work could be placed.
     pub coverage: Coverage,
     /// What is wrong or unusual.
@@ -65,8 +68,10 @@ pub fn inspect_paths(
     options: &InspectOptions,
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Inspection> {
-    if topic == Topic::Memory && timeline_file::are_timelines(request.paths) {
-        return timeline_file::inspect_timelines(request, options);
+    if topic == Topic::Memory
+        && let Some(paths) = timeline_file::timelines(request.paths)?
+    {
+        return timeline_file::inspect_timelines(request, &paths, options);
     }
     let subject = subject_of(topic);
     let (attribution, seen) = attribute_and(request, progress, |dissection, content| {
@@ -74,6 +79,7 @@ pub fn inspect_paths(
     })?;
     let frames = subject.tables(Inspected::of(&attribution, seen));
     Ok(Inspection {
+        remarks: remarks(topic, &frames),
         schema_version: SCHEMA_VERSION,
         tool: attribution.tool,
         topic,

@@ -7,13 +7,14 @@
 //!                      ├both┤     │
 //!                           ├comm─┤
 //! ```
-//! A sweep over starts and ends with one flag a group: each instant goes to the combination of all groups
-//! that are active in it, so the combinations add up to the busy time exactly.
+//! Each instant goes to the [combination](super::combination) of all groups that are active in it, so they add
+//! up to the busy time exactly.
 
 use std::collections::BTreeMap;
 
 use regex::Regex;
 
+use super::combination::combinations;
 use super::frame::{Frame, Unit};
 use super::view::View;
 use crate::attribute::{DeviceClass, Work};
@@ -64,7 +65,7 @@ impl Groups<'_> {
 
     /// The combinations of `spans` with their flags.
     pub(super) fn rows(&self, device: Option<i64>, spans: &[(Span, u32)]) -> Vec<Combination> {
-        let times = exclusive(spans);
+        let times = combinations(spans.iter().copied());
         let busy = times.values().copied().sum();
         let rows = times.into_iter().map(|(flags, exclusive)| Combination {
             device,
@@ -115,42 +116,6 @@ impl Groups<'_> {
             .collect();
         names.join(" + ")
     }
-}
-
-/// How long each combination of flags is the one that is active.
-fn exclusive(spans: &[(Span, u32)]) -> BTreeMap<u32, Ns> {
-    let mut moments: Vec<(Ns, bool, u32)> = spans
-        .iter()
-        .filter(|(span, _)| !span.is_empty())
-        .flat_map(|(span, flags)| [(span.start, true, *flags), (span.end, false, *flags)])
-        .collect();
-    moments.sort_unstable();
-    let mut times = BTreeMap::new();
-    let mut open = [0_u32; MAX_GROUPS + 1];
-    let mut active = 0_u32;
-    let mut now = Ns::ZERO;
-    for (at, starts, flags) in moments {
-        if active != 0 && at > now {
-            *times.entry(active).or_insert(Ns::ZERO) += at - now;
-        }
-        now = at;
-        for (place, open) in open.iter_mut().enumerate() {
-            let flag = 1 << place;
-            if flags & flag == 0 {
-                continue;
-            }
-            if starts {
-                *open += 1;
-                active |= flag;
-            } else {
-                *open -= 1;
-                if *open == 0 {
-                    active &= !flag;
-                }
-            }
-        }
-    }
-    times
 }
 
 /// One row a combination.

@@ -195,17 +195,17 @@ fn statistics_frame(name: &'static str, about: &'static str, rows: &[Row]) -> Fr
 }
 
 /// Time of one file by the set of types that run at once.
-pub(super) fn types(view: &View<'_>) -> BTreeMap<u8, Ns> {
+pub(super) fn types(view: &View<'_>) -> BTreeMap<u32, Ns> {
     let trace = view.trace();
     let work = hta::work(view);
     combinations(work.into_iter().map(|work| {
         let kind = Type::of(trace.name(work.event));
-        (hta::rounded(span_of(trace, work.event)), kind as u8)
+        (hta::rounded(span_of(trace, work.event)), 1 << kind as u32)
     }))
 }
 
 /// One row a run and set of types.
-pub(super) fn types_frame(runs: &BTreeMap<String, BTreeMap<u8, Ns>>) -> Frame {
+pub(super) fn types_frame(runs: &BTreeMap<String, BTreeMap<u32, Ns>>) -> Frame {
     let names = Type::ALL.map(Type::name);
     let mut rows = Vec::new();
     for (run, time) in runs {

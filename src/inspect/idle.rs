@@ -2,23 +2,28 @@
 //!
 //! Idle is what the timelines of `attribute` leave: the window without the union of all work of the
 //! device, from its first work to its last, or in the window of a step. By stream it is the time between
-//! the work of one stream. [Causes](Cause) add up to idle exactly.
+//! the work of one stream. [Causes](Cause) add up to idle exactly; every table says [of what](Extent).
+//!
+//! ```text
+//! steps      ├──── step 1 ────┤├──── step 2 ────┤
+//! device        ├─ a ─┤             ├─ b ─┤
+//! capture             ├──── gap ────┤                step 1, ends in step 2
+//! by step    ├in┤     ├─ tail ┤├ in ┤     ├tail┤     one in each step
+//! ```
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::communication::union_len;
 use super::frame::{Frame, Unit};
 use super::gap::{Cause, Communication, Gap, Gaps};
-use super::hta::Type;
-use super::hta_event::{HtaEvent, HtaEvents, rounded};
+use super::hta_idle;
 use super::lane::{Stream, streams};
 use super::occupation::occupations;
 use super::options::{By, Definition};
 use super::subject::{Inspected, Subject, stacked};
 use super::view::View;
-use crate::attribute::{DeviceWindows, Work};
+use crate::attribute::{Bucket, DeviceWindows, Piece, Work, innermost, piece_at};
 use crate::error::Result;
-use crate::model::ActivityType;
 use crate::units::{Ns, Span};
 
 /// Why devices idle.
@@ -29,10 +34,10 @@ impl Subject for Idle {
 
     fn look(&self, view: &View<'_>) -> Result<Self::Seen> {
         if view.options.definition == Definition::Hta {
-            return as_hta(view);
+            return hta_idle::frames(view);
         }
         let seen = Seen::new(view);
-        Ok(vec![seen.causes(), seen.gaps(view), seen.windows()])
+        Ok(vec![seen.causes(view), seen.gaps(view), seen.windows()])
     }
 
     fn tables(&self, files: Vec<Inspected<'_, Self::Seen>>) -> Vec<Frame> {
@@ -43,14 +48,45 @@ impl Subject for Idle {
 /// Beyond so many windows of streams, each stream lists only the steps that launched work on it.
 const MAX_WINDOWS: usize = 1 << 20;
 
+/// What a window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// From the first to the last work of the device.
+    Capture,
+    /// From the first to the last work of the stream.
+    Stream,
+    /// A step on the device.
+    Step,
+    /// From the first to the last of the selected steps.
+    Selection,
+}
+
+impl Extent {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Capture => "capture",
+            Self::Stream => "stream",
+            Self::Step => "step",
+            Self::Selection => "selected steps",
+        }
+    }
+
+    /// True when the window begins and ends with something else than work.
+    fn has_edges(self) -> bool {
+        matches!(self, Self::Step | Self::Selection)
+    }
+}
+
 /// One device or stream in one window.
 struct Window<'a> {
     device: i64,
     stream: Option<String>,
     step: Option<&'a str>,
+    extent: Extent,
     span: Span,
     idle: Ns,
-    by_cause: BTreeMap<Cause, Sum>,
+    /// The phase of the work that ends the gaps, where rows are grouped by it.
+    by_cause: BTreeMap<(Cause, Option<Bucket>), Sum>,
 }
 
 #[derive(Default)]
@@ -66,6 +102,19 @@ struct Place<'w> {
     gap: Gap<'w>,
     /// Of the device.
     device: i64,
+    /// The steps in whose windows it begins and ends.
+    steps: [Option<u32>; 2],
+}
+
+/// One device in all its windows.
+struct Line<'s, 'w> {
+    device: &'s DeviceWindows<'w>,
+    /// Which step is where on it.
+    pieces: &'s [Piece<u32>],
+    stream: Option<String>,
+    gaps: &'s Gaps<'w>,
+    whole: (Span, Extent),
+    steps: &'s [(u32, Span)],
 }
 
 struct Seen<'a> {
@@ -82,22 +131,40 @@ impl<'a> Seen<'a> {
         for device in view.dissection.device_windows() {
             seen.device(view, &device);
         }
+        seen.keep_longest(view.options.top);
+        seen
+    }
+
+    fn keep_longest(&mut self, top: usize) {
         let key = |place: &Place<'_>| (-place.gap.span.len().0, place.gap.span.start, place.device);
         // Gaps that are alike stay in the order of streams.
-        seen.longest.sort_by_key(key);
-        if view.options.top > 0 {
-            seen.longest.truncate(view.options.top);
+        self.longest.sort_by_key(key);
+        if top > 0 {
+            self.longest.truncate(top);
         }
-        seen
     }
 
     fn device(&mut self, view: &View<'a>, device: &DeviceWindows<'a>) {
         let selected = view.dissection.options.steps.is_some();
         let work: Vec<&Work> = device.work.iter().collect();
+        let pieces = &step_pieces(&device.steps);
+        let whole = |own: (Span, Extent)| {
+            if selected {
+                (device.whole, Extent::Selection)
+            } else {
+                own
+            }
+        };
         if !view.options.is_by(By::Stream) {
-            let gaps = Gaps::new(view, &work, None);
-            let whole = (device.whole, selected);
-            self.unit(view, device, None, &gaps, whole, &device.steps);
+            let line = Line {
+                device,
+                pieces,
+                stream: None,
+                gaps: &Gaps::new(view, &work, None),
+                whole: whole((device.whole, Extent::Capture)),
+                steps: &device.steps,
+            };
+            self.line(view, line);
             return;
         }
         let communication = Communication::new(device.work);
@@ -105,93 +172,102 @@ impl<'a> Seen<'a> {
         let many = lanes.len().saturating_mul(device.steps.len()) > MAX_WINDOWS;
         for Stream { name, lane, work } in lanes {
             let gaps = Gaps::new(view, &work, Some((lane, &communication)));
-            let whole = if selected {
-                device.whole
-            } else {
-                let end = work.iter().map(|work| work.span.end).max();
-                Span::new(work[0].span.start, end.unwrap_or_default())
+            let end = work.iter().map(|work| work.span.end).max();
+            let own = Span::new(work[0].span.start, end.unwrap_or_default());
+            let listed = many.then(|| steps_of(&work, &device.steps));
+            let line = Line {
+                device,
+                pieces,
+                stream: name,
+                gaps: &gaps,
+                whole: whole((own, Extent::Stream)),
+                steps: listed.as_deref().unwrap_or(&device.steps),
             };
-            let steps = if many {
-                steps_of(&work, &device.steps)
-            } else {
-                device.steps.clone()
-            };
-            self.unit(view, device, name, &gaps, (whole, selected), &steps);
+            self.line(view, line);
         }
     }
 
     /// Looks at one device or stream.
-    fn unit(
+    fn line(&mut self, view: &View<'a>, line: Line<'_, 'a>) {
+        if view.options.is_by(By::Step) {
+            for (step, span) in line.steps {
+                self.window(view, &line, Some(*step), (*span, Extent::Step));
+            }
+        } else {
+            self.window(view, &line, None, line.whole);
+        }
+    }
+
+    fn window(
         &mut self,
         view: &View<'a>,
-        device: &DeviceWindows<'a>,
-        stream: Option<String>,
-        gaps: &Gaps<'a>,
-        whole: (Span, bool),
-        steps: &[(u32, Span)],
+        line: &Line<'_, 'a>,
+        step: Option<u32>,
+        (span, extent): (Span, Extent),
     ) {
-        let device = device.device;
-        let window = |step: Option<&'a str>, span: Span, edges: bool| {
-            let mut window = Window {
-                device,
-                stream: stream.clone(),
-                step,
-                span,
-                idle: Ns::ZERO,
-                by_cause: BTreeMap::new(),
-            };
-            for gap in gaps.within(span, edges) {
-                let idle = gap.span.len();
-                let sum = window.by_cause.entry(gap.cause).or_default();
-                sum.gaps += 1;
-                sum.idle += idle;
-                sum.longest = sum.longest.max(idle);
-                window.idle += idle;
-            }
-            window
-        };
-        let (whole, edges) = whole;
-        if view.options.is_by(By::Step) {
-            let steps = steps.iter();
-            let steps = steps.map(|(step, span)| window(view.step_name(*step), *span, true));
-            self.windows.extend(steps);
-        } else {
-            self.windows.push(window(None, whole, edges));
-        }
-        let places = gaps.within(whole, edges).map(|gap| Place {
-            stream: stream.clone(),
-            gap,
+        let by_phase = view.options.is_by(By::Phase);
+        let device = line.device.device;
+        let mut window = Window {
             device,
-        });
-        self.longest.extend(places);
+            stream: line.stream.clone(),
+            step: step.and_then(|step| view.step_name(step)),
+            extent,
+            span,
+            idle: Ns::ZERO,
+            by_cause: BTreeMap::new(),
+        };
+        for gap in line.gaps.within(span, extent.has_edges()) {
+            let idle = gap.span.len();
+            let phase = gap.after.map(|work| work.bucket).filter(|_| by_phase);
+            let sum = window.by_cause.entry((gap.cause, phase)).or_default();
+            sum.gaps += 1;
+            sum.idle += idle;
+            sum.longest = sum.longest.max(idle);
+            window.idle += idle;
+            let at = |at| Some(piece_at(line.pieces, at)?.value);
+            let [first, last] = [gap.span.start, gap.span.end - Ns(1)];
+            self.longest.push(Place {
+                stream: line.stream.clone(),
+                gap,
+                device,
+                steps: step.map_or_else(|| [at(first), at(last)], |step| [Some(step); 2]),
+            });
+        }
+        self.windows.push(window);
+        let top = view.options.top;
+        if top > 0 && self.longest.len() / 4 > top.max(1 << 10) {
+            self.keep_longest(top);
+        }
     }
 
     /// One row a window and cause.
-    fn causes(&self) -> Frame {
+    fn causes(&self, view: &View<'_>) -> Frame {
         let windows = self.windows.iter();
-        let rows: Vec<(&Window<'_>, Cause, &Sum)> = windows
+        let rows: Vec<(&Window<'_>, (Cause, Option<Bucket>), &Sum)> = windows
             .flat_map(|window| {
                 let causes = window.by_cause.iter();
                 causes.map(move |(cause, sum)| (window, *cause, sum))
             })
             .collect();
-        Frame::new(
-            "idle_causes",
-            "Why nothing ran on a device (or stream) in a window.",
-        )
-        .id("device", &rows, |row| Some(row.0.device))
-        .text("stream", &rows, |row| row.0.stream.clone())
-        .text("step", &rows, |row| row.0.step)
-        .text("cause", &rows, |row| Some(row.1.as_str()))
-        .count("gaps", &rows, |row| Some(row.2.gaps))
-        .ns("idle_ns", &rows, |row| Some(row.2.idle))
-        .float("share_of_idle", Unit::Ratio, &rows, |row| {
-            row.2.idle.ratio(row.0.idle)
-        })
-        .float("share_of_window", Unit::Ratio, &rows, |row| {
-            row.2.idle.ratio(row.0.span.len())
-        })
-        .ns("longest_ns", &rows, |row| Some(row.2.longest))
+        let mut frame = Frame::new("idle_causes", about_causes(view))
+            .id("device", &rows, |row| Some(row.0.device))
+            .text("stream", &rows, |row| row.0.stream.clone())
+            .text("step", &rows, |row| row.0.step)
+            .text("cause", &rows, |row| Some(row.1.0.as_str()));
+        if view.options.is_by(By::Phase) {
+            frame = frame.text("phase", &rows, |row| row.1.1.map(Bucket::as_str));
+        }
+        frame
+            .count("gaps", &rows, |row| Some(row.2.gaps))
+            .ns("idle_ns", &rows, |row| Some(row.2.idle))
+            .float("share_of_idle", Unit::Ratio, &rows, |row| {
+                row.2.idle.ratio(row.0.idle)
+            })
+            .float("share_of_window", Unit::Ratio, &rows, |row| {
+                row.2.idle.ratio(row.0.span.len())
+            })
+            .ns("longest_ns", &rows, |row| Some(row.2.longest))
+            .text("window_kind", &rows, |row| Some(row.0.extent.as_str()))
     }
 
     /// One row one of the longest gaps.
@@ -214,7 +290,11 @@ impl<'a> Seen<'a> {
                 let next = row.0.gap.after.map(|work| work.stream);
                 row.0.stream.clone().or_else(|| view.ident(next?))
             })
-            .text("step", &rows, |row| view.step_name(row.0.gap.after?.step))
+            .text("step", &rows, |row| view.step_name(row.0.steps[0]?))
+            .text("last_step", &rows, |row| {
+                let [first, last] = row.0.steps;
+                view.step_name(last.filter(|_| last != first)?)
+            })
             .at("start_ns", &rows, |row| Some(row.0.gap.span.start))
             .ns("gap_ns", &rows, |row| Some(row.0.gap.span.len()))
             .text("cause", &rows, |row| Some(row.0.gap.cause.as_str()))
@@ -241,7 +321,41 @@ impl<'a> Seen<'a> {
         .float("idle_share", Unit::Ratio, rows, |row| {
             row.idle.ratio(row.span.len())
         })
+        .text("window_kind", rows, |row| Some(row.extent.as_str()))
     }
+}
+
+/// What the windows of the causes are, in a sentence.
+fn about_causes(view: &View<'_>) -> &'static str {
+    let by = |by| view.options.is_by(by);
+    match (
+        by(By::Step),
+        view.dissection.options.steps.is_some(),
+        by(By::Stream),
+    ) {
+        (true, _, false) => {
+            "Why nothing ran on a device in each step: from the end of the step before on the device (or its own \
+             start) to the end of its range or last work."
+        }
+        (true, _, true) => "Why nothing ran on a stream in each step of its device.",
+        (false, true, _) => {
+            "Why nothing ran on a device (or stream) from the start of the first selected step to the end of the last."
+        }
+        (false, false, false) => {
+            "Why nothing ran on a device from its first to its last work in the capture."
+        }
+        (false, false, true) => {
+            "Why nothing ran on a stream from its first to its last work in the capture."
+        }
+    }
+}
+
+/// Which step is where on a device. Steps of several processes may lie in one another: the one that begins
+/// last counts.
+fn step_pieces(steps: &[(u32, Span)]) -> Vec<Piece<u32>> {
+    let mut ranges: Vec<(Span, u32)> = steps.iter().map(|(step, span)| (*span, *step)).collect();
+    ranges.sort_by_key(|(span, step)| (span.start, Reverse(span.end), *step));
+    innermost(&ranges)
 }
 
 /// Those of `steps` that launched some of `work`.
@@ -254,91 +368,6 @@ fn steps_of(work: &[&Work], steps: &[(u32, Span)]) -> Vec<(u32, Span)> {
         .filter_map(place)
         .map(|place| steps[place])
         .collect()
-}
-
-/// HTA's breakdowns of idle time.
-fn as_hta(view: &View<'_>) -> Result<Vec<Frame>> {
-    let events = HtaEvents::new(view)?;
-    Ok(vec![
-        idle_time_breakdown(view, &events),
-        temporal_breakdown(view, &events),
-    ])
-}
-
-/// HTA's `get_temporal_breakdown`: all streams of all devices together.
-fn temporal_breakdown(view: &View<'_>, events: &HtaEvents) -> Frame {
-    let span = |event: &HtaEvent| Span::new(event.start, event.end());
-    let device = &events.device;
-    let start = device.iter().map(|event| event.start).min();
-    let end = device.iter().map(HtaEvent::end).max();
-    let rows: Vec<[Ns; 4]> = start
-        .zip(end)
-        .map(|(start, end)| {
-            // Waiting is busy there, and neither computation nor anything else.
-            let computes = |event: &&HtaEvent| {
-                event.activity != ActivityType::CudaSync
-                    && Type::of(view.trace().strings.get(event.name)) == Type::Computation
-            };
-            let (_, busy) = union_len(device.iter().map(span));
-            let (_, compute) = union_len(device.iter().filter(computes).map(span));
-            let kernel = end - start;
-            [kernel, kernel - busy, compute, busy - compute]
-        })
-        .into_iter()
-        .collect();
-    let percent = |row: &[Ns; 4], part: usize| Some(rounded(row[part].ratio(row[0])? * 100.0));
-    Frame::new(
-        "temporal_breakdown",
-        "What HTA's get_temporal_breakdown says.",
-    )
-    .ns("kernel_time_ns", &rows, |row| Some(row[0]))
-    .ns("idle_time_ns", &rows, |row| Some(row[1]))
-    .ns("compute_time_ns", &rows, |row| Some(row[2]))
-    .ns("non_compute_time_ns", &rows, |row| Some(row[3]))
-    .float("idle_time_pctg", Unit::Number, &rows, |row| percent(row, 1))
-    .float("compute_time_pctg", Unit::Number, &rows, |row| {
-        percent(row, 2)
-    })
-    .float("non_compute_time_pctg", Unit::Number, &rows, |row| {
-        percent(row, 3)
-    })
-}
-
-/// HTA's `get_idle_time_breakdown`.
-fn idle_time_breakdown(view: &View<'_>, events: &HtaEvents) -> Frame {
-    const NAMES: [&str; 3] = ["host_wait", "kernel_wait", "other"];
-
-    let threshold = view.options.idle_threshold;
-    let kernels: Vec<&HtaEvent> = events.device.iter().filter(|it| it.is_kernel()).collect();
-    let mut rows: Vec<(i64, usize, Ns, Ns)> = Vec::new();
-    for stream in kernels.chunk_by(|a, b| a.stream == b.stream) {
-        // The first kernel has no gap, and is in the last category nevertheless.
-        let mut causes = [None, None, Some(Ns::ZERO)];
-        for pair in stream.windows(2) {
-            let (end, gap) = (pair[0].end(), pair[1].start - pair[0].end());
-            let cause = match pair[1].launched {
-                Some(launched) if launched > end => 0,
-                _ if gap < threshold => 1,
-                _ => 2,
-            };
-            *causes[cause].get_or_insert(Ns::ZERO) += gap;
-        }
-        let total: Ns = causes.iter().flatten().copied().sum();
-        let number = stream[0].stream.unwrap_or_default();
-        for (cause, idle) in causes.into_iter().enumerate() {
-            rows.extend(idle.map(|idle| (number, cause, idle, total)));
-        }
-    }
-    Frame::new(
-        "idle_time_breakdown",
-        "What HTA's get_idle_time_breakdown says.",
-    )
-    .id("stream", &rows, |row| Some(row.0))
-    .text("idle_category", &rows, |row| Some(NAMES[row.1]))
-    .ns("idle_time_ns", &rows, |row| Some(row.2))
-    .float("idle_time_ratio", Unit::Ratio, &rows, |row| {
-        Some(rounded(row.2.ratio(row.3)?))
-    })
 }
 
 #[cfg(test)]
@@ -425,6 +454,72 @@ mod tests {
         assert_eq!(
             rows(&options, "idle_windows", &columns),
             ["1000000 640000 360000"]
+        );
+    }
+
+    /// The picture at the top of this file.
+    const STEPS: &str = "
+        note   1/1   0 100 ProfilerStep#1
+        launch 1/1  10 5 cudaLaunchKernel corr=1
+        kernel 0/7  20 40 a corr=1
+        note   1/1 100 100 ProfilerStep#2
+        launch 1/1 110 5 cudaLaunchKernel corr=2
+        kernel 0/7 150 20 b corr=2
+    ";
+
+    #[test]
+    fn a_gap_over_two_steps_is_one_in_each_by_step() {
+        let seen = |by: &[By]| {
+            let options = InspectOptions {
+                by: by.to_vec(),
+                ..InspectOptions::default()
+            };
+            let frames = frames(&trace_in_lines(STEPS), Topic::Idle, &options);
+            let gaps = ["step", "last_step", "gap_ns", "cause"];
+            let causes = ["step", "cause", "gaps", "idle_ns", "window_kind"];
+            (
+                cells(&frames, "gaps", &gaps),
+                cells(&frames, "idle_causes", &causes),
+            )
+        };
+        let (gaps, causes) = seen(&[]);
+        assert_eq!(gaps, ["ProfilerStep#1 ProfilerStep#2 90000 host_bound"]);
+        assert_eq!(causes, ["- host_bound 1 90000 capture"]);
+        let (gaps, causes) = seen(&[By::Step]);
+        assert_eq!(
+            gaps,
+            [
+                "ProfilerStep#2 - 50000 lead_in",
+                "ProfilerStep#1 - 40000 tail",
+                "ProfilerStep#2 - 30000 tail",
+                "ProfilerStep#1 - 20000 lead_in",
+            ]
+        );
+        assert_eq!(
+            causes,
+            [
+                "ProfilerStep#1 lead_in 1 20000 step",
+                "ProfilerStep#1 tail 1 40000 step",
+                "ProfilerStep#2 lead_in 1 50000 step",
+                "ProfilerStep#2 tail 1 30000 step",
+            ]
+        );
+    }
+
+    #[test]
+    fn causes_may_be_told_apart_by_the_phase_of_the_work_that_ends_a_gap() {
+        let options = InspectOptions {
+            by: vec![By::Phase],
+            ..InspectOptions::default()
+        };
+        let columns = ["cause", "phase", "gaps", "idle_ns"];
+        assert_eq!(
+            rows(&options, "idle_causes", &columns),
+            [
+                "host_bound forward 1 100000",
+                "launch_latency forward 3 30000",
+                "unknown unlinked 1 20000"
+            ]
         );
     }
 

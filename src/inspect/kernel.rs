@@ -19,12 +19,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 
 use super::combination;
+use super::distribution::median;
 use super::frame::{Frame, Unit};
 use super::hta_breakdown;
-use super::matrix_units::{MatrixUnits, is_used_by};
+use super::matrix_units::is_used_by;
 use super::options::{By, Definition};
 use super::subject::{Inspected, Subject, stacked};
-use super::tensor_core;
+use super::tensor_core_time;
 use super::view::View;
 use crate::attribute::{Bucket, DeviceClass, NONE, Work};
 use crate::error::Result;
@@ -38,7 +39,7 @@ pub(super) struct Kernels;
 pub(super) struct Seen {
     frames: Vec<Frame>,
     /// By HTA's definition: time by the set of types that run at once.
-    types: BTreeMap<u8, Ns>,
+    types: BTreeMap<u32, Ns>,
 }
 
 impl Subject for Kernels {
@@ -56,14 +57,14 @@ impl Subject for Kernels {
             frames: vec![
                 frame(view, &rows),
                 combination::classes(view),
-                tensor_cores(view),
+                tensor_core_time::frame(view),
             ],
             types: BTreeMap::new(),
         })
     }
 
     fn tables(&self, files: Vec<Inspected<'_, Self::Seen>>) -> Vec<Frame> {
-        let mut types: BTreeMap<String, BTreeMap<u8, Ns>> = BTreeMap::new();
+        let mut types: BTreeMap<String, BTreeMap<u32, Ns>> = BTreeMap::new();
         let frames = files
             .into_iter()
             .map(|file| {
@@ -179,17 +180,6 @@ impl Row {
             .max_by_key(|(name, time)| (**time, Reverse(*name)));
         most.map(|(name, _)| name.as_str())
     }
-}
-
-/// The middle one of `sorted`, rounded down between two.
-fn median(sorted: &[Ns]) -> Option<Ns> {
-    let middle = sorted.len() / 2;
-    let upper = *sorted.get(middle)?;
-    if sorted.len() % 2 == 1 {
-        return Some(upper);
-    }
-    let lower = sorted[middle - 1];
-    Some(Ns(lower.0 + (upper.0 - lower.0) / 2))
 }
 
 /// What is recorded about each piece of work, by event.
@@ -359,15 +349,6 @@ fn shown(rows: Vec<Row>, top: usize) -> Vec<Row> {
     shown
 }
 
-fn class_name(class: DeviceClass) -> &'static str {
-    match class {
-        DeviceClass::Compute => "compute",
-        DeviceClass::Communication => "communication",
-        DeviceClass::Memcpy => "memcpy",
-        DeviceClass::Memset => "memset",
-    }
-}
-
 /// `[8, 1, 1]` as Kineto writes it.
 fn sides(sides: Option<[i64; 3]>) -> Option<String> {
     sides.map(|[x, y, z]| format!("[{x}, {y}, {z}]"))
@@ -386,7 +367,7 @@ fn frame(view: &View<'_>, rows: &[Row]) -> Frame {
     };
     let mut frame = Frame::new("kernels", "Kernels, copies and fills by time on devices.")
         .text("kernel", rows, name)
-        .text("class", rows, |row| row.class.map(class_name));
+        .text("class", rows, |row| row.class.map(DeviceClass::as_str));
     if is_by(By::Stream) {
         frame = frame
             .id("device", rows, |row| row.device)
@@ -427,69 +408,9 @@ fn frame(view: &View<'_>, rows: &[Row]) -> Frame {
         .count("operators", rows, |row| Some(row.operators.len() as u64))
 }
 
-#[derive(Default)]
-struct TensorCores {
-    device: i64,
-    kernels: Ns,
-    used: Ns,
-    eligible: Ns,
-}
-
-/// How much of the time of kernels is on tensor cores, and how much could be.
-fn tensor_cores(view: &View<'_>) -> Frame {
-    let trace = view.trace();
-    let mut on_matrix_units = MatrixUnits::default();
-    let mut rows = Vec::new();
-    for (device, work) in view.devices() {
-        let mut row = TensorCores {
-            device,
-            ..TensorCores::default()
-        };
-        let kernels = work.iter().filter(|work| {
-            matches!(
-                work.class,
-                DeviceClass::Compute | DeviceClass::Communication
-            )
-        });
-        for work in kernels {
-            let dur = work.span.len();
-            row.kernels += dur;
-            if on_matrix_units.has(view, work) {
-                row.used += dur;
-            }
-            let op = view.launcher(work.launch).and_then(|it| view.op(it));
-            if op.is_some_and(|op| tensor_core::is_open_to(trace.strings.get(op.name))) {
-                row.eligible += dur;
-            }
-        }
-        rows.push(row);
-    }
-    Frame::new(
-        "tensor_cores",
-        "Time of kernels on tensor cores, and of kernels launched by operators that could use them.",
-    )
-    .id("device", &rows, |row| Some(row.device))
-    .ns("kernels_ns", &rows, |row| Some(row.kernels))
-    .ns("used_ns", &rows, |row| Some(row.used))
-    .float("used_share", Unit::Ratio, &rows, |row| row.used.ratio(row.kernels))
-    .ns("eligible_ns", &rows, |row| Some(row.eligible))
-    .float("eligible_share", Unit::Ratio, &rows, |row| {
-        row.eligible.ratio(row.kernels)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_middle_is_rounded_down() {
-        let of = |times: &[i64]| median(&times.iter().map(|time| Ns(*time)).collect::<Vec<_>>());
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&[3]), Some(Ns(3)));
-        assert_eq!(of(&[3, 6]), Some(Ns(4)));
-        assert_eq!(of(&[1, 2, 90]), Some(Ns(2)));
-    }
 
     #[test]
     fn means_are_weighted_with_the_time_that_has_values() {

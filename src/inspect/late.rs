@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::frame::Frame;
 use super::hta::{last_start, rounded, steps, work};
-use super::rank::{Seen, key, with_file};
+use super::rank::{Seen, grouped, with_file};
 use super::subject::Inspected;
 use super::view::View;
 use crate::attribute::span_of;
@@ -120,14 +120,8 @@ struct Row<'a> {
 
 /// One row a file.
 pub(super) fn frame(files: &[Inspected<'_, Seen>]) -> Frame {
-    let mut runs: Vec<Vec<&Inspected<'_, Seen>>> = Vec::new();
-    for file in files {
-        match runs.iter_mut().find(|run| key(run[0]) == key(file)) {
-            Some(run) => run.push(file),
-            None => runs.push(vec![file]),
-        }
-    }
-    let rows: Vec<Row<'_>> = runs.into_iter().flat_map(|run| rows(&run)).collect();
+    let runs = grouped(files).into_iter();
+    let rows: Vec<Row<'_>> = runs.flat_map(|run| rows(&run)).collect();
     let frame = Frame::new(
         "potential_stragglers",
         "How often each rank starts the kernel that tells last, as HTA finds stragglers.",

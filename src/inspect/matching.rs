@@ -247,14 +247,6 @@ impl<'a> Line<'a> {
         self.member.found.kind(self.calls[place])
     }
 
-    /// True when it can show the same collectives as `first`: it is of another rank or device.
-    fn may_match(&self, first: &Self) -> bool {
-        if self.file == first.file {
-            return self.device != first.device;
-        }
-        self.member.rank.is_none() || self.member.rank != first.member.rank
-    }
-
     /// The shift that lays this line beside `first`: call `i` here is call `i + shift` there.
     fn shift(&self, first: &Self, has_group: bool) -> Option<i64> {
         let (own, theirs) = (len(&self.calls), len(&first.calls));
@@ -321,12 +313,45 @@ fn len<T>(items: &[T]) -> i64 {
     i64::try_from(items.len()).unwrap_or(i64::MAX)
 }
 
-/// Lines that show the same collectives, each with its shift against the first.
+/// Lines that show the same collectives, each with its shift against the first; all of other devices.
 struct Cluster<'l, 'a> {
     lines: Vec<(&'l Line<'a>, i64)>,
+    /// Files and devices of its lines.
+    devices: BTreeSet<(usize, Option<i64>)>,
+    /// Ranks of its lines, with the file of each.
+    ranks: BTreeMap<i64, usize>,
 }
 
-impl<'a> Cluster<'_, 'a> {
+impl<'l, 'a> Cluster<'l, 'a> {
+    fn new(line: &'l Line<'a>) -> Self {
+        let mut cluster = Self {
+            lines: Vec::new(),
+            devices: BTreeSet::new(),
+            ranks: BTreeMap::new(),
+        };
+        cluster.push(line, 0);
+        cluster
+    }
+
+    fn push(&mut self, line: &'l Line<'a>, shift: i64) {
+        self.lines.push((line, shift));
+        self.devices.insert((line.file, line.device));
+        if let Some(rank) = line.member.rank {
+            self.ranks.insert(rank, line.file);
+        }
+    }
+
+    /// The shift of `line` against the first, when it may show the same collectives: it is of another
+    /// device, and of no rank that another file here is of.
+    fn shift(&self, line: &Line<'a>, has_group: bool) -> Option<i64> {
+        let rank = line.member.rank.and_then(|rank| self.ranks.get(&rank));
+        let is_known = self.devices.contains(&(line.file, line.device));
+        if is_known || rank.is_some_and(|file| *file != line.file) {
+            return None;
+        }
+        line.shift(self.lines[0].0, has_group)
+    }
+
     fn push_to(&self, all: &mut Vec<Matched<'a>>, members: &[Member<'a>], how: How) {
         let mut by_place: BTreeMap<i64, Vec<(usize, &'a Call)>> = BTreeMap::new();
         let mut lines: Vec<&(&Line<'a>, i64)> = self.lines.iter().collect();
@@ -346,26 +371,23 @@ impl<'a> Cluster<'_, 'a> {
 
 /// The lines in clusters of those that show the same collectives; each starts with its longest line.
 fn clusters<'l, 'a>(lines: &'l [Line<'a>], has_group: bool) -> Vec<Cluster<'l, 'a>> {
-    let mut order: Vec<&Line<'a>> = lines.iter().collect();
+    // Without a group, so few ends are compared with nothing.
+    let least = if has_group { 0 } else { ENOUGH };
+    let mut order: Vec<&Line<'a>> = lines
+        .iter()
+        .filter(|line| line.calls.len() >= least)
+        .collect();
     order.sort_by_key(|line| std::cmp::Reverse(line.calls.len()));
     let mut clusters: Vec<Cluster<'l, 'a>> = Vec::new();
     for line in order {
         let mut known = clusters.iter().take(MAX_CLUSTERS).enumerate();
         let found = known.find_map(|(number, cluster)| {
-            let of_same_rank = cluster
-                .lines
-                .iter()
-                .any(|(other, _)| !line.may_match(other));
-            if of_same_rank {
-                return None;
-            }
-            Some((number, line.shift(cluster.lines[0].0, has_group)?))
+            let shift = cluster.shift(line, has_group)?;
+            Some((number, shift))
         });
         match found {
-            Some((number, shift)) => clusters[number].lines.push((line, shift)),
-            None => clusters.push(Cluster {
-                lines: vec![(line, 0)],
-            }),
+            Some((number, shift)) => clusters[number].push(line, shift),
+            None => clusters.push(Cluster::new(line)),
         }
     }
     clusters

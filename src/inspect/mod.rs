@@ -26,11 +26,14 @@ mod folder;
 mod frame;
 mod gap;
 mod group;
+#[cfg(test)]
+mod growth;
 mod health;
 mod host_event;
 mod hta;
 mod hta_breakdown;
 mod hta_event;
+mod hta_idle;
 mod idle;
 mod kernel;
 mod lane;
@@ -51,6 +54,7 @@ mod options;
 mod plugin;
 mod queue;
 mod rank;
+mod remark;
 mod roofline;
 mod step_time;
 mod subject;
@@ -58,6 +62,7 @@ mod summary;
 mod survey;
 mod synchronization;
 mod tensor_core;
+mod tensor_core_time;
 mod tensorboard;
 #[cfg(test)]
 mod testing;
@@ -76,6 +81,7 @@ pub use group::MAX_GROUPS;
 pub use health::health_frame;
 pub use level::LevelCurve;
 pub use options::{By, Definition, InspectOptions};
+pub use remark::Remark;
 pub use roofline::{Bound, DeviceTable, RooflineEstimate, estimate_roofline};
 #[cfg(all(feature = "frames", feature = "cli"))]
 pub(crate) use survey::survey_and;

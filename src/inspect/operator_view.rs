@@ -5,7 +5,8 @@
 //!   those with its External id, so a call that has none (its correlation stands there) takes no time.
 //! - An operator that has one operator inside, of the same name, is one call with it. Any other operator
 //!   inside one of its name counts in totals again.
-//! - Work that no operator launched is in no row.
+//! - Work that no operator launched is in no row, and neither are data loading, optimizers and the wrappers
+//!   of data-parallel models.
 //! - Tensor cores go by the plugin's own words, which know kernels up to 2021.
 
 use std::cmp::Reverse;
@@ -61,11 +62,15 @@ pub(super) fn operators(view: &View<'_>) -> Frame {
         let mut calls = Calls::new(thread, own);
         calls.add_up(thread);
         for (place, op) in thread.ops.iter().enumerate() {
-            if calls.merged[place] || !view.wants(view.step_at(number, op.span.start)) {
+            let name = trace.strings.get(op.name);
+            if calls.merged[place]
+                || !is_shown(name)
+                || !view.wants(view.step_at(number, op.span.start))
+            {
                 continue;
             }
             let (own, total) = (calls.own[place], calls.total[place]);
-            let row = rows.entry(trace.strings.get(op.name)).or_default();
+            let row = rows.entry(name).or_default();
             row.calls += 1;
             row.device_self += own.device;
             row.device_total += total.device;
@@ -93,6 +98,31 @@ pub(super) fn operators(view: &View<'_>) -> Frame {
     .float("tensor_core_total", Unit::Ratio, &rows, |row| {
         row.1.tensor_core_total.ratio(row.1.device_total)
     })
+}
+
+/// True for the name of what the plugin takes for an operator.
+pub(super) fn is_shown(operator: &str) -> bool {
+    let loads = operator.starts_with("enumerate(DataLoader)#") && operator.ends_with(".__next__");
+    !loads
+        && !operator.starts_with("enumerate(DataPipe)#")
+        && !operator.starts_with("Optimizer.")
+        && !["DataParallel.forward", "DistributedDataParallel.forward"].contains(&operator)
+}
+
+/// By operator of a thread: it is one call with the operator around it, for it is the only one in there, and
+/// of the same name.
+pub(super) fn merged(ops: &[Op]) -> Vec<bool> {
+    let mut children = vec![0_u32; ops.len()];
+    for op in ops.iter().filter(|op| op.parent != NONE) {
+        children[op.parent as usize] += 1;
+    }
+    ops.iter()
+        .map(|op| {
+            op.parent != NONE
+                && children[op.parent as usize] == 1
+                && ops[op.parent as usize].name == op.name
+        })
+        .collect()
 }
 
 /// By thread, by operator: how long the API calls in it took.
@@ -179,18 +209,7 @@ struct Calls {
 impl Calls {
     fn new(thread: &HostThread, mut own: Vec<Own>) -> Self {
         let ops = &thread.ops;
-        let mut children = vec![0_u32; ops.len()];
-        for op in ops.iter().filter(|op| op.parent != NONE) {
-            children[op.parent as usize] += 1;
-        }
-        let merged: Vec<bool> = ops
-            .iter()
-            .map(|op| {
-                op.parent != NONE
-                    && children[op.parent as usize] == 1
-                    && ops[op.parent as usize].name == op.name
-            })
-            .collect();
+        let merged = merged(ops);
         // A call has the API calls of the innermost that it is one with; those around are lost.
         for place in (0..ops.len()).rev().filter(|place| merged[*place]) {
             own[ops[place].parent as usize] = own[place];

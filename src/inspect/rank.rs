@@ -4,9 +4,11 @@
 //! [matched](super::matching) when all files are read. A rank whose file is missing is missing in the
 //! collectives; nothing is refused.
 
+use std::collections::BTreeMap;
+
 use super::clock::clocks;
 use super::collective::Communication;
-use super::communication::median;
+use super::distribution::median;
 use super::frame::{Frame, Unit};
 use super::late::{self, Late};
 use super::matching::{Member, matched};
@@ -72,7 +74,10 @@ impl Subject for Ranks {
         if definition == Definition::Tensorboard {
             return vec![transfer_frame(&files, &all)];
         }
-        let collectives: Vec<_> = all.iter().flat_map(Together::collectives).collect();
+        let numbered = all.iter().enumerate();
+        let collectives: Vec<_> = numbered
+            .flat_map(|(number, together)| together.collectives(number))
+            .collect();
         let operations = operations(&collectives);
         let waiting = most_waiting(collectives, top);
         vec![
@@ -89,15 +94,7 @@ impl Subject for Ranks {
 /// The files in groups of those that were captured at the same time: one run, one window. The number of a
 /// member is its place among the files of the group, in their order.
 fn together<'a>(files: &'a [Inspected<'a, Seen>]) -> Vec<Together<'a>> {
-    let mut groups: Vec<Vec<&'a Inspected<'a, Seen>>> = Vec::new();
-    for file in files {
-        let same = |group: &&mut Vec<&Inspected<'_, Seen>>| key(group[0]) == key(file);
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(file),
-            None => groups.push(vec![file]),
-        }
-    }
-    groups
+    grouped(files)
         .into_iter()
         .map(|files| {
             let member = |file: &&'a Inspected<'a, Seen>| Member {
@@ -120,23 +117,32 @@ fn together<'a>(files: &'a [Inspected<'a, Seen>]) -> Vec<Together<'a>> {
 }
 
 /// Run and window: what was captured at the same time.
-pub(super) fn key(file: &Inspected<'_, Seen>) -> (usize, usize) {
+fn key(file: &Inspected<'_, Seen>) -> (usize, usize) {
     (file.run_number, file.rank.window)
+}
+
+/// The files that were captured at the same time, in the order of the first of each.
+pub(super) fn grouped<'a>(files: &'a [Inspected<'a, Seen>]) -> Vec<Vec<&'a Inspected<'a, Seen>>> {
+    let mut groups: Vec<Vec<&'a Inspected<'a, Seen>>> = Vec::new();
+    for (file, (group, _)) in files.iter().zip(places(files)) {
+        match groups.get_mut(group) {
+            Some(known) => known.push(file),
+            None => groups.push(vec![file]),
+        }
+    }
+    groups
 }
 
 /// By file: its group, and its place in it. Groups come in the order of their first files.
 pub(super) fn places(files: &[Inspected<'_, Seen>]) -> Vec<(usize, usize)> {
-    let mut keys: Vec<((usize, usize), usize)> = Vec::new();
+    let mut groups: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
     files
         .iter()
         .map(|file| {
-            let key = key(file);
-            if let Some(group) = keys.iter().position(|(known, _)| *known == key) {
-                keys[group].1 += 1;
-                return (group, keys[group].1);
-            }
-            keys.push((key, 0));
-            (keys.len() - 1, 0)
+            let next = groups.len();
+            let (group, members) = groups.entry(key(file)).or_insert((next, 0));
+            *members += 1;
+            (*group, *members - 1)
         })
         .collect()
 }
@@ -184,31 +190,36 @@ fn step_times(rank: &RankResult) -> Vec<Ns> {
 }
 
 fn ranks_frame(files: &[Inspected<'_, Seen>]) -> Frame {
-    let mut rows: Vec<RankRow<'_>> = files
-        .iter()
-        .map(|file| {
-            let times = step_times(file.rank);
-            RankRow {
-                file,
-                steps: times.len() as u64,
-                step: median(&times),
-                run_step: None,
-                run_compute: None,
-            }
+    let compute = |file: &Inspected<'_, Seen>| over_devices(file.rank, |line| line.compute_ns);
+    let steps: Vec<Vec<Ns>> = files.iter().map(|file| step_times(file.rank)).collect();
+    // By run and window: median step, and median computing time.
+    let mut of_run: BTreeMap<(usize, usize), [Vec<Ns>; 2]> = BTreeMap::new();
+    for (file, times) in files.iter().zip(&steps) {
+        let [step, computing] = of_run.entry(key(file)).or_default();
+        step.extend(median(times));
+        computing.extend(compute(file));
+    }
+    let of_run: BTreeMap<(usize, usize), [Option<Ns>; 2]> = of_run
+        .into_iter()
+        .map(|(key, values)| {
+            let middle = values.map(|mut values| {
+                values.sort_unstable();
+                median(&values)
+            });
+            (key, middle)
         })
         .collect();
-    let compute = |row: &RankRow<'_>| over_devices(row.file.rank, |line| line.compute_ns);
-    for place in 0..rows.len() {
-        let own = key(rows[place].file);
-        let of_run = |value: &dyn Fn(&RankRow<'_>) -> Option<Ns>| {
-            let rows = rows.iter().filter(|row| key(row.file) == own);
-            let mut values: Vec<Ns> = rows.filter_map(value).collect();
-            values.sort_unstable();
-            median(&values)
-        };
-        let found = (of_run(&|row| row.step), of_run(&compute));
-        (rows[place].run_step, rows[place].run_compute) = found;
-    }
+    let row = |(file, times): (_, &Vec<Ns>)| {
+        let [run_step, run_compute] = of_run[&key(file)];
+        RankRow {
+            file,
+            steps: times.len() as u64,
+            step: median(times),
+            run_step,
+            run_compute,
+        }
+    };
+    let rows: Vec<RankRow<'_>> = files.iter().zip(&steps).map(row).collect();
     let against = |own: Option<Ns>, median: Option<Ns>| {
         let (own, median) = own.zip(median)?;
         (own - median).ratio(median)
@@ -234,7 +245,7 @@ fn ranks_frame(files: &[Inspected<'_, Seen>]) -> Frame {
         "compute_against_median",
         Unit::Ratio,
         &rows,
-        |row| against(compute(row), row.run_compute),
+        |row| against(compute(row.file), row.run_compute),
     );
     let frame = time(frame, "communication_ns", |line| line.communication_ns);
     let frame = time(frame, "exposed_communication_ns", |line| {

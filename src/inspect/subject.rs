@@ -1,6 +1,7 @@
 //! What a trace can be broken down into.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 
 use super::frame::Frame;
 use super::view::View;
@@ -71,18 +72,14 @@ impl<'a, T> Inspected<'a, T> {
     /// One entry a file of `attribution`.
     pub(crate) fn of(attribution: &'a Attribution, seen: Vec<T>) -> Vec<Self> {
         let ranks = &attribution.ranks;
+        let mut windows: BTreeMap<(usize, Option<i64>), usize> = BTreeMap::new();
+        for rank in ranks {
+            *windows.entry((rank.run, rank.rank)).or_default() += 1;
+        }
         let with = |rank: &'a RankResult, seen| {
-            let same = |other: &&RankResult| (other.run, other.rank) == (rank.run, rank.rank);
-            let run = &attribution.runs[rank.run];
-            let several = run
-                .ranks
-                .iter()
-                .map(|number| &ranks[*number])
-                .filter(same)
-                .count()
-                > 1;
+            let several = windows[&(rank.run, rank.rank)] > 1;
             Self {
-                run: &run.name,
+                run: &attribution.runs[rank.run].name,
                 run_number: rank.run,
                 rank,
                 window: several.then_some(rank.window),

@@ -174,6 +174,46 @@ pub(super) fn is_used_by_plugin(kernel: &str) -> bool {
     PLUGIN_WORDS.iter().any(|word| kernel.contains(word))
 }
 
+/// Those of [`OPERATORS`] that the TensorBoard plugin does not know: its list is of 2021, and of NVIDIA.
+const NOT_OF_PLUGIN: &[&str] = &[
+    "aten::convolution_backward",
+    "aten::miopen_convolution",
+    "aten::miopen_convolution_transpose",
+    "aten::_addmm_activation",
+    "aten::_scaled_mm",
+    "aten::_scaled_dot_product_flash_attention",
+    "aten::_scaled_dot_product_flash_attention_backward",
+    "aten::_scaled_dot_product_efficient_attention",
+    "aten::_scaled_dot_product_efficient_attention_backward",
+    "aten::_scaled_dot_product_cudnn_attention",
+    "aten::_scaled_dot_product_cudnn_attention_backward",
+    "aten::scaled_dot_product_attention",
+    "aten::_flash_attention_forward",
+    "aten::_flash_attention_backward",
+    "aten::_efficient_attention_forward",
+    "aten::_efficient_attention_backward",
+    "aten::_cudnn_rnn",
+    "aten::_cudnn_rnn_backward",
+];
+
+/// Autograd nodes that the plugin knows; the number at their end counts.
+const PLUGIN_NODES: &[&str] = &[
+    "AddbmmBackward",
+    "AddmmBackward",
+    "AddmvBackward",
+    "BmmBackward0",
+    "CudnnConvolutionBackward",
+    "CudnnConvolutionTransposeBackward",
+    "MmBackward",
+    "MvBackward",
+];
+
+/// True for the name of an operator that the TensorBoard plugin takes to be eligible for tensor cores.
+pub(super) fn is_open_to_by_plugin(operator: &str) -> bool {
+    let is_operator = OPERATORS.contains(&operator) && !NOT_OF_PLUGIN.contains(&operator);
+    is_operator || PLUGIN_NODES.contains(&operator)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +253,19 @@ mod tests {
         }
         for operator in ["aten::add", "AddBackward0", "mm"] {
             assert!(!is_open_to(operator), "{operator}");
+        }
+    }
+
+    #[test]
+    fn the_plugin_knows_no_operator_that_is_younger() {
+        for operator in ["aten::mm", "aten::cudnn_convolution_backward", "MmBackward"] {
+            assert!(is_open_to_by_plugin(operator), "{operator}");
+        }
+        for operator in ["aten::convolution_backward", "MmBackward0", "aten::add"] {
+            assert!(!is_open_to_by_plugin(operator), "{operator}");
+        }
+        for operator in NOT_OF_PLUGIN {
+            assert!(is_open_to(operator), "{operator}");
         }
     }
 }

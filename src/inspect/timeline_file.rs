@@ -12,7 +12,7 @@
 //! one nanosecond happens at once: levels are those after it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
@@ -47,27 +47,76 @@ type Highest<'a> = (i128, Option<Ns>, &'a Level);
 /// Into so many stretches of equal length a timeline is cut.
 const STRETCHES: i64 = 20;
 
+/// Ends of names of JSON files.
+const JSON: [&str; 3] = [".json", ".json.gz", ".json.zst"];
+
 /// True for a file that is called as PyTorch calls raw memory timelines.
-fn is_timeline(path: &std::path::Path) -> bool {
+fn is_timeline(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    [".raw.json", ".raw.json.gz", ".raw.json.zst"]
-        .iter()
-        .any(|end| name.ends_with(end))
+    JSON.iter()
+        .filter_map(|end| name.strip_suffix(end))
+        .any(|stem| stem.ends_with(".raw"))
 }
 
-/// True when every path names a raw memory timeline.
-pub(super) fn are_timelines(paths: &[PathBuf]) -> bool {
-    !paths.is_empty() && paths.iter().all(|path| is_timeline(path))
-}
-
-/// Breaks the memory timelines that `request` names down.
+/// The raw memory timelines that `paths` are: themselves, or all JSON files of a folder; in order. `None`
+/// when there are none.
 ///
 /// # Errors
-/// When one cannot be read or is no raw memory timeline.
+/// When there are others among them: their tables have other columns.
+pub(super) fn timelines(paths: &[PathBuf]) -> Result<Option<Vec<PathBuf>>> {
+    let (mut found, mut others) = (Vec::new(), 0);
+    for path in paths {
+        let files = if path.is_dir() {
+            json_files(path)
+        } else {
+            vec![path.clone()]
+        };
+        let (of_path, rest): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|file| is_timeline(file));
+        // A folder may have others below, and is not asked for its timelines.
+        if path.is_dir() && !rest.is_empty() {
+            others += 1;
+            continue;
+        }
+        others += rest.len();
+        found.extend(of_path);
+    }
+    match found.first() {
+        None => Ok(None),
+        Some(_) if others == 0 => Ok(Some(found)),
+        Some(first) => {
+            let message = "this is a memory timeline: its tables are others than those of traces, so give it without them";
+            Err(Error::new(ErrorKind::Usage, message).in_file(first))
+        }
+    }
+}
+
+/// The JSON files in `folder` itself, in order of name.
+fn json_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_json = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.is_file() && JSON.iter().any(|end| name.ends_with(end))
+    };
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_json).collect();
+    files.sort();
+    files
+}
+
+/// Breaks the memory timelines `paths` down.
+///
+/// # Errors
+/// When one cannot be read or is no raw memory timeline, and when steps or groups are asked for.
 pub(super) fn inspect_timelines(
     request: &Request<'_>,
+    paths: &[PathBuf],
     options: &InspectOptions,
 ) -> Result<Inspection> {
+    if request.options.steps.is_some() || !options.by.is_empty() {
+        let message =
+            "a memory timeline has no steps, phases or shapes: leave --steps and --by out";
+        return Err(Error::new(ErrorKind::Usage, message).in_file(&paths[0]));
+    }
     let read = |path: &PathBuf| -> Result<(InputRecord, Vec<Frame>)> {
         let source = Source::open(path, &request.ingest)?;
         let content = plain_content(source.bytes()).map_err(|error| error.in_file(path))?;
@@ -89,7 +138,7 @@ pub(super) fn inspect_timelines(
         Ok((record, timeline.frames(options)))
     };
     let files: Vec<(InputRecord, Vec<Frame>)> =
-        request.paths.par_iter().map(read).collect::<Result<_>>()?;
+        paths.par_iter().map(read).collect::<Result<_>>()?;
     let mut frames: Vec<Frame> = Vec::new();
     let mut inputs = Vec::new();
     for (record, of_file) in files {
@@ -110,6 +159,7 @@ pub(super) fn inspect_timelines(
         inputs,
         skipped: Vec::new(),
         frames,
+        remarks: Vec::new(),
         coverage: Coverage::default(),
         health: Vec::new(),
     })
@@ -220,6 +270,7 @@ impl Timeline {
     /// One row a stretch of time: its highest level, by category.
     fn over_time(&self, options: &InspectOptions) -> Frame {
         let rows = self.stretches(options);
+        let peak = highest(self.all(), total).0;
         let mut frame = Frame::new(
             "over_time",
             "The highest level within each of equal stretches of time, by category.",
@@ -232,7 +283,6 @@ impl Timeline {
             frame = frame.bytes(name, &rows, |row| Some(clamp(row.1[place])));
         }
         frame.float("share_of_peak", Unit::Ratio, &rows, |row| {
-            let peak = highest(self.all(), total).0;
             (peak > 0).then(|| total(&row.1) as f64 / peak as f64)
         })
     }
@@ -332,6 +382,25 @@ mod tests {
         assert_eq!(*level, [4096, 0, 0, 0, 0, 100, 0, 512]);
         assert_eq!(timeline.created, [1, 0, 0, 0, 1, 1, 0, 0]);
         assert_eq!(timeline.destroyed, [0, 0, 0, 0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn a_folder_of_timelines_is_told_from_one_of_traces() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, EXAMPLE).unwrap();
+            path
+        };
+        let whole = [folder.path().to_owned()];
+        assert_eq!(timelines(&whole).unwrap(), None);
+        let files = vec![write("a.raw.json"), write("b.raw.json.gz")];
+        assert_eq!(timelines(&whole).unwrap(), Some(files.clone()));
+        assert_eq!(timelines(&files).unwrap(), Some(files.clone()));
+        let trace = write("rank0.pt.trace.json");
+        assert_eq!(timelines(&whole).unwrap(), None);
+        let error = timelines(&[files[0].clone(), trace]).unwrap_err();
+        assert!(error.to_string().contains("memory timeline"), "{error}");
     }
 
     #[test]

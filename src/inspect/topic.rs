@@ -101,7 +101,7 @@ impl Topic {
             Self::Memory | Self::Roofline => &[Phase, Step, Shape],
             Self::Operators => &[Phase, Step, Shape, Module],
             Self::Kernels => &[Phase, Step, Stream, Shape],
-            Self::Idle => &[Step, Stream],
+            Self::Idle => &[Phase, Step, Stream],
             Self::Copies => &[Phase, Step, Stream],
             Self::CriticalPath => &[Phase],
         }

@@ -72,6 +72,14 @@ impl<'a> View<'a> {
         devices.into_iter()
     }
 
+    /// All work of `device`, also what does not count, in order of start.
+    pub(crate) fn all_work_on(&self, device: i64) -> &'a [Work] {
+        let all: &'a [Work] = &self.dissection.work;
+        let from = all.partition_point(|work| work.device < device);
+        let to = all.partition_point(|work| work.device <= device);
+        &all[from..to]
+    }
+
     /// The launch of `work`.
     pub(crate) fn launch(&self, work: &Work) -> Option<&'a Launch> {
         self.dissection.links.launches.get(work.launch as usize)

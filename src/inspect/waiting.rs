@@ -52,18 +52,18 @@ pub(super) struct Collective<'a> {
     pub(super) skew: Option<Ns>,
     pub(super) last: Option<i64>,
     pub(super) bus_gbps: Option<f64>,
-    /// Place of the collective among the matched ones of its run and window.
-    place: usize,
+    /// Number of its run and window, and its place among the matched ones there.
+    place: (usize, usize),
 }
 
 impl<'a> Together<'a> {
-    /// One entry a matched collective.
-    pub(super) fn collectives(&self) -> Vec<Collective<'a>> {
-        let of = |(place, matched): (usize, &Matched<'a>)| self.collective(place, matched);
-        self.matched.iter().enumerate().map(of).collect()
+    /// One entry a matched collective; `number` is that of this run and window.
+    pub(super) fn collectives(&self, number: usize) -> impl Iterator<Item = Collective<'a>> {
+        let matched = self.matched.iter().enumerate();
+        matched.map(move |(place, matched)| self.collective((number, place), matched))
     }
 
-    fn collective(&self, place: usize, matched: &Matched<'a>) -> Collective<'a> {
+    fn collective(&self, place: (usize, usize), matched: &Matched<'a>) -> Collective<'a> {
         let kind = matched.kind;
         let transfer = matched.shortest();
         let durations = || matched.calls.iter().map(|(_, call)| call.span.len());
@@ -265,13 +265,9 @@ struct Wait<'a> {
 pub(super) fn waits_frame(all: &[Together<'_>], rows: &[Collective<'_>]) -> Frame {
     let mut waits = Vec::new();
     for row in rows.iter().filter(|row| row.number.is_some()) {
-        let Some(together) = all
-            .iter()
-            .find(|together| (Some(together.run), together.window) == (row.run, row.window))
-        else {
-            continue;
-        };
-        let matched = &together.matched[row.place];
+        let (number, place) = row.place;
+        let together = &all[number];
+        let matched = &together.matched[place];
         let arrivals = together.arrivals(matched);
         let first = arrivals.iter().flatten().min().copied();
         for (place, (file, call)) in matched.calls.iter().enumerate() {

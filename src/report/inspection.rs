@@ -1,9 +1,9 @@
 //! An inspection as a document, and its frames as plain tables.
 
 use super::document::{Block, Column, Document, Note, Row, Section, Table, Value};
-use super::number::count;
+use super::number::{count, counted, ms};
 use crate::health::Severity;
-use crate::inspect::{Entry, Frame, Inspection, Series, Unit, Values};
+use crate::inspect::{Entry, Frame, Inspection, Remark, Series, Unit, Values};
 use crate::units::Ns;
 
 /// Rows of a table that are shown unless everything is asked for.
@@ -167,6 +167,17 @@ pub fn frame_rows(frame: &Frame) -> Table {
     }
 }
 
+/// A remark about the tables, in a line.
+fn remark(remark: &Remark) -> Note {
+    let time = remark.time_ns.filter(|time| *time > Ns::ZERO);
+    let time = time.map_or_else(String::new, |time| format!(", {} ms", ms(time)));
+    let rows = counted(remark.count, "row");
+    Note::new(
+        "note",
+        format!("{} ({rows}{time}): {}", remark.code, remark.message),
+    )
+}
+
 /// Files left out, and what is wrong or unusual, in a line each.
 fn notes(inspection: &Inspection, verbose: bool) -> Vec<Note> {
     let mut notes: Vec<Note> = inspection
@@ -185,6 +196,7 @@ fn notes(inspection: &Inspection, verbose: bool) -> Vec<Note> {
         .filter(|entry| shown(entry.severity))
         .map(|entry| format!("{} {}", entry.code, count(entry.count)))
         .collect();
+    notes.extend(inspection.remarks.iter().map(remark));
     let text = match findings.as_slice() {
         [] => "nothing unusual".to_owned(),
         some => format!(

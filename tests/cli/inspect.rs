@@ -72,7 +72,7 @@ fn without_a_topic_it_tells_what_is_in_the_trace() {
 fn what_cannot_be_looked_at_is_refused() {
     let path = "fixtures/golden/two-steps/trace.json";
     for (arguments, reason) in [
-        (format!("idle {path} --by phase"), "it knows step, stream"),
+        (format!("idle {path} --by shape"), "phase, step, stream"),
         (format!("steps {path} --by step"), "it has no --by"),
         (
             format!("idle {path} --definition tensorboard"),

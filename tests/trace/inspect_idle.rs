@@ -1,5 +1,6 @@
 //! `tracekit inspect idle` over random and real traces.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ use tracekit::inspect::{By, Definition, InspectOptions, Topic};
 use crate::support::answer::{answer, attribution, stored};
 use crate::support::builder::{Layout, build, few, plans};
 use crate::support::corpus;
-use crate::support::inspection::{frames, instabilities, int, oracles_of_hta, rows, sum};
+use crate::support::inspection::{frames, instabilities, int, oracle, oracles_of_hta, rows, sum};
 
 fn by(by: &[By]) -> InspectOptions {
     InspectOptions {
@@ -30,7 +31,12 @@ fn broken(path: &Path, attribution: &Value) -> Vec<String> {
         vec![By::Stream],
         vec![By::Step, By::Stream],
     ] {
-        let seen = frames(path, Topic::Idle, &by(&grouping));
+        let all = InspectOptions {
+            top: 0,
+            ..by(&grouping)
+        };
+        let seen = frames(path, Topic::Idle, &all);
+        found.extend(gaps_apart(&seen, grouping.contains(&By::Stream)));
         let windows = rows(&seen, "idle_windows");
         let all_causes = rows(&seen, "idle_causes");
         if sum(&windows, "idle_ns") != sum(&all_causes, "idle_ns") {
@@ -64,6 +70,34 @@ fn broken(path: &Path, attribution: &Value) -> Vec<String> {
         }
     }
     found
+}
+
+/// Steps (and streams) whose gaps do not add up to the causes that are counted for them.
+fn gaps_apart(seen: &[Value], by_stream: bool) -> Vec<String> {
+    let sums = |frame: &str, column: &str| {
+        let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+        for row in rows(seen, frame) {
+            let stream = Some(&row["stream"]).filter(|_| by_stream);
+            // Without steps to tell apart, a gap says in which one it begins.
+            let step = Some(&row["step"]).filter(|_| row["window_kind"] != "capture");
+            let key = json!([row["rank"], row["device"], stream, step]);
+            *sums.entry(key.to_string()).or_default() += int(&row, column);
+        }
+        sums
+    };
+    let causes = sums("idle_causes", "idle_ns");
+    let by_step = rows(seen, "idle_causes")
+        .iter()
+        .any(|row| row["window_kind"] == "step");
+    let gaps = sums("gaps", "gap_ns");
+    let total = |sums: &BTreeMap<String, i64>| sums.values().sum::<i64>();
+    if total(&causes) != total(&gaps) {
+        return vec![format!("gaps are {gaps:?}, causes {causes:?}")];
+    }
+    if by_step && causes != gaps {
+        return vec![format!("gaps by step are {gaps:?}, causes {causes:?}")];
+    }
+    Vec::new()
 }
 
 /// Window and idle time of the timelines of all devices, or of all of their steps.
@@ -168,6 +202,26 @@ fn hta_has_the_same_idle_time_breakdown() {
         compared += 1;
     }
     println!("{compared} breakdowns compared");
+}
+
+/// On an MTIA device, which has no `cuda` in any name.
+#[test]
+fn hta_has_the_same_temporal_breakdown_of_another_kind_of_device() {
+    let Some((corpus, oracle)) = oracle("hta/mtia__temporal.json") else {
+        return;
+    };
+    let data = corpus.join("public/facebookresearch+HolisticTraceAnalysis/tests/data");
+    let path = data.join(oracle["trace_files"][0].as_str().unwrap());
+    let options = InspectOptions {
+        definition: Definition::Hta,
+        ..InspectOptions::default()
+    };
+    let seen = rows(&frames(&path, Topic::Idle, &options), "temporal_breakdown");
+    let (got, want) = (&seen[0], &oracle["value"][0]);
+    for part in ["kernel", "idle", "compute", "non_compute"] {
+        let us = int(got, &format!("{part}_time_ns")) as f64 / 1000.0;
+        assert_eq!(json!(us), want[format!("{part}_time(us)")], "{part}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `tracekit inspect kernels` over random and real traces.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -11,7 +11,8 @@ use tracekit::inspect::{By, Definition, InspectOptions, Topic};
 use crate::support::answer::{answer, attribution, json, stored};
 use crate::support::builder::{Layout, build, few, plans};
 use crate::support::corpus;
-use crate::support::inspection::{frames, instabilities, int, oracle, rows};
+use crate::support::inspection::{close, frames, instabilities, int, oracle, rows};
+use crate::support::whole_content;
 
 /// Traces that the plugin was run on, by the name of its answer.
 const PLUGIN: [(&str, &str); 4] = [
@@ -165,6 +166,72 @@ fn kernels_are_those_of_the_plugin() {
                 );
             }
         }
+    }
+}
+
+/// What is left of the checkpointing trace in the plugin's tree of operators: it has `nn.Module` frames, so
+/// backward nodes go where the modules of their forward operators are; the thread for them is the last one
+/// with a `ProfilerStep#`, here the mirror on the device, which covers the last step only; and a node whose
+/// forward operator is in no module (the loss) goes nowhere.
+fn without_what_the_plugin_loses(path: &Path, folder: &Path) -> PathBuf {
+    let json = whole_content(path).unwrap();
+    let mut json: Value = serde_json::from_slice(&json).unwrap();
+    let events = json["traceEvents"].as_array_mut().unwrap();
+    let at = |event: &Value| event["ts"].as_f64().unwrap_or(0.0);
+    let find = |name: &str, cat: &str| {
+        let is = |event: &&Value| event["name"] == name && event["cat"] == cat;
+        events.iter().filter(is).cloned().collect::<Vec<Value>>()
+    };
+    let last_step = at(&find("ProfilerStep#17", "user_annotation")[0]);
+    let losses = find(
+        "autograd::engine::evaluate_function: MseLossBackward0",
+        "cpu_op",
+    );
+    let thread = losses[0]["tid"].clone();
+    let is_lost = |event: &Value| {
+        let of_loss = |loss: &Value| {
+            at(loss) <= at(event) && at(event) < at(loss) + loss["dur"].as_f64().unwrap()
+        };
+        let there = event["ph"] == "X" && event["tid"] == thread;
+        there && (at(event) < last_step || losses.iter().any(of_loss))
+    };
+    events.retain(|event| !is_lost(event));
+    let path = folder.join("rank0.json");
+    std::fs::write(&path, json.to_string()).unwrap();
+    path
+}
+
+/// The shares of kernels that use tensor cores, and of those whose operators could.
+#[test]
+fn tensor_cores_are_those_of_the_plugin() {
+    for (name, file) in PLUGIN {
+        let Some((corpus, oracle)) = oracle(&format!("tb_plugin/tb__{name}.json")) else {
+            return;
+        };
+        let folder = TempDir::new().unwrap();
+        let mut path = corpus.join("public").join(file);
+        let options = InspectOptions {
+            definition: Definition::Tensorboard,
+            ..all(&[])
+        };
+        let share = |path: &Path, column: &str| {
+            let seen = frames(path, Topic::Kernels, &options);
+            rows(&seen, "tensor_cores")[0][column].clone()
+        };
+        let used = share(&path, "used_share");
+        assert!(
+            close(&used, &oracle["tc_used_ratio"], 1e-6),
+            "{name}: {used}"
+        );
+        if name == "mi300_ckpt" {
+            path = without_what_the_plugin_loses(&path, folder.path());
+        }
+        let (got, want) = (
+            share(&path, "eligible_share").as_f64().unwrap(),
+            oracle["tc_eligible_ops_kernel_ratio"].as_f64().unwrap(),
+        );
+        // The plugin takes durations as differences of times in floating point.
+        assert!((got / want - 1.0).abs() < 1e-5, "{name}: {got}, not {want}");
     }
 }
 

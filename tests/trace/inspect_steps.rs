@@ -10,7 +10,9 @@ use tracekit::inspect::{Definition, InspectOptions, Topic};
 use crate::support::answer::stored;
 use crate::support::builder::{Layout, build, few, plans};
 use crate::support::corpus;
-use crate::support::inspection::{close, frames, instabilities, int, oracle, rows, sum};
+use crate::support::inspection::{
+    close, frames, instabilities, int, oracle, oracles_of_hta, rows, sum,
+};
 
 const CATEGORIES: [&str; 8] = [
     "kernel_ns",
@@ -111,6 +113,29 @@ const ASKED: [(&str, &str); 4] = [
         "pytorch+kineto/tb_plugin/samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
     ),
 ];
+
+/// HTA names the numbers of all steps but the last of several.
+#[test]
+fn hta_has_the_same_steps_without_the_last() {
+    for (name, oracle, paths) in oracles_of_hta("profiler_steps") {
+        let seen = frames(&paths[0], Topic::Summary, &InspectOptions::default());
+        let steps = rows(&seen, "steps");
+        let mut numbers: Vec<u64> = steps
+            .iter()
+            .filter_map(|step| {
+                step["step"]
+                    .as_str()?
+                    .strip_prefix("ProfilerStep#")?
+                    .parse()
+                    .ok()
+            })
+            .collect();
+        if numbers.len() > 1 {
+            numbers.pop();
+        }
+        assert_eq!(json!(numbers), oracle["value"], "{name}");
+    }
+}
 
 #[test]
 fn the_plugin_has_the_same_steps() {

@@ -78,6 +78,7 @@ pub(super) const TABLES: &[TableSchema] = &[
             STREAM,
             STEP,
             CAUSE,
+            PHASE,
             int("gaps", "number of gaps"),
             int(
                 "idle_ns",
@@ -86,6 +87,7 @@ pub(super) const TABLES: &[TableSchema] = &[
             float("share_of_idle", "of the idle time of the window"),
             float("share_of_window", "of the window"),
             int("longest_ns", "the longest gap"),
+            WINDOW_KIND,
         ],
     },
     TableSchema {
@@ -104,6 +106,7 @@ pub(super) const TABLES: &[TableSchema] = &[
             int("busy_ns", "union of the work in it"),
             int("idle_ns", "the rest"),
             float("idle_share", "of the window"),
+            WINDOW_KIND,
         ],
     },
     TableSchema {
@@ -117,6 +120,10 @@ pub(super) const TABLES: &[TableSchema] = &[
             DEVICE,
             STREAM,
             STEP,
+            text(
+                "last_step",
+                "the step in which it ends, where that is another one",
+            ),
             int("start_ns", "start in ns on the clock of the trace"),
             int("gap_ns", "length"),
             CAUSE,
@@ -148,9 +155,13 @@ pub(super) const TABLES: &[TableSchema] = &[
             int("edges", "edges of the graph"),
             int("critical_edges", "edges of the path"),
             int("edges_left_out", "edges that would go back in time"),
+            int(
+                "overhead_under_communication_ns",
+                "delays between kernels on the path in which their device communicates; null without device work",
+            ),
             flag(
                 "has_sync_records",
-                "the file says what waited for what (cuda_sync events)",
+                "the file says what waited for what (cuda_sync events); null without device work",
             ),
         ],
     },
@@ -205,6 +216,10 @@ pub(super) const TABLES: &[TableSchema] = &[
 const CAUSE: super::ColumnSchema = text(
     "cause",
     "host_bound, launch_latency, communication_wait, dependency, lead_in, tail or unknown",
+);
+const WINDOW_KIND: super::ColumnSchema = text(
+    "window_kind",
+    "what the window is: capture (first to last work of the device), stream (of the stream), step or selected steps",
 );
 const BOUND_BY: super::ColumnSchema = text(
     "bound_by",

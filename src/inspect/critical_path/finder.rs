@@ -222,12 +222,8 @@ pub(super) struct Found<'a> {
     pub(super) extent: Ns,
     /// The edges of the path, in order, with the times at which they start.
     pub(super) path: Vec<(Ns, Edge)>,
-}
-
-impl Found<'_> {
-    pub(super) fn length(&self) -> Ns {
-        self.path.iter().map(|(_, edge)| edge.weight).sum()
-    }
+    /// Their time.
+    pub(super) length: Ns,
 }
 
 /// Finds the paths of one range after the other.
@@ -272,6 +268,7 @@ impl<'a, 'p> Finder<'a, 'p> {
                 counts: [0; EdgeType::ALL.len()],
                 extent: Ns::ZERO,
                 path: Vec::new(),
+                length: Ns::ZERO,
             };
         }
         self.budget -= size;
@@ -288,6 +285,7 @@ impl<'a, 'p> Finder<'a, 'p> {
             let edge = graph.edges[number];
             (graph.times[edge.from as usize], edge)
         });
+        let path: Vec<(Ns, Edge)> = path.collect();
         let found = Found {
             range,
             examined,
@@ -295,7 +293,8 @@ impl<'a, 'p> Finder<'a, 'p> {
             left_out: graph.left_out,
             counts,
             extent: graph.extent(),
-            path: path.collect(),
+            length: path.iter().map(|(_, edge)| edge.weight).sum(),
+            path,
         };
         for number in numbers {
             self.host[number as usize] = NOWHERE;

@@ -1,6 +1,6 @@
 //! Peak rates of devices: a table that comes with the program, and the user's own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -120,18 +120,36 @@ pub(super) fn device_called<'a>(name: &str, user: Option<&'a DeviceTable>) -> Op
         .or_else(|| KNOWN.find(name))
 }
 
-/// The name of device number `index`: its own, or the one that all devices have.
-pub(super) fn name_of(metadata: &Metadata, index: i64) -> Option<&str> {
-    let devices = &metadata.devices;
-    let own = devices.iter().find(|device| device.id == Some(index));
-    let name = if let Some(own) = own {
-        own.name.as_deref()
-    } else {
-        let first = devices.first()?.name.as_deref();
-        let same = devices.iter().all(|device| device.name.as_deref() == first);
-        first.filter(|_| same)
-    };
-    name.filter(|name| !name.trim().is_empty())
+/// The names of the devices of a trace.
+pub(super) struct Names<'a> {
+    /// By number, of the first entry with it.
+    own: BTreeMap<i64, Option<&'a str>>,
+    /// The one that all have.
+    of_all: Option<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(metadata: &'a Metadata) -> Self {
+        let mut own = BTreeMap::new();
+        let mut names = metadata.devices.iter().map(|device| device.name.as_deref());
+        let first = names.next().flatten();
+        let same = names.all(|name| name == first);
+        for device in &metadata.devices {
+            if let Some(id) = device.id {
+                own.entry(id).or_insert(device.name.as_deref());
+            }
+        }
+        Self {
+            own,
+            of_all: first.filter(|_| same),
+        }
+    }
+
+    /// The name of device number `index`: its own, or the one that all devices have.
+    pub(super) fn of(&self, index: i64) -> Option<&'a str> {
+        let name = self.own.get(&index).copied().unwrap_or(self.of_all);
+        name.filter(|name| !name.trim().is_empty())
+    }
 }
 
 /// A name without vendor words, case and punctuation.
@@ -236,11 +254,9 @@ mod tests {
             devices: vec![of(0, "a"), of(1, "a")],
             ..Metadata::default()
         };
-        assert_eq!(name_of(&metadata, 7), Some("a"));
+        assert_eq!(Names::new(&metadata).of(7), Some("a"));
         metadata.devices.push(of(2, "b"));
-        assert_eq!(
-            (name_of(&metadata, 7), name_of(&metadata, 2)),
-            (None, Some("b"))
-        );
+        let names = Names::new(&metadata);
+        assert_eq!((names.of(7), names.of(2)), (None, Some("b")));
     }
 }

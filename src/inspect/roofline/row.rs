@@ -9,7 +9,7 @@ use super::super::options::By;
 use super::super::view::View;
 use super::cost::Family;
 use super::count::{Count, Counted};
-use super::device::{Device, device_called, name_of};
+use super::device::{Device, Names, device_called};
 use super::estimate::Bound;
 use super::precision::Precision;
 use crate::attribute::{Bucket, NONE};
@@ -199,11 +199,12 @@ pub(super) fn rows<'a>(view: &View<'a>, count: &Count<'a>) -> Vec<Row<'a>> {
             one.bucket,
         )
     };
+    let names = Names::new(&view.trace().metadata);
     let mut devices: BTreeMap<Option<i64>, Option<&Device>> = BTreeMap::new();
     for one in &count.counted {
         let device = *devices
             .entry(one.device)
-            .or_insert_with(|| device_of(view, one.device));
+            .or_insert_with(|| device_of(view, names.of(one.device?)));
         let sums = sums.entry(key_of(one)).or_insert_with(Sums::known);
         sums.count(one, device);
     }
@@ -238,10 +239,9 @@ pub(super) fn rows<'a>(view: &View<'a>, count: &Count<'a>) -> Vec<Row<'a>> {
     rows
 }
 
-/// The peaks of device number `index`, when they are known.
-pub(super) fn device_of<'v>(view: &View<'v>, index: Option<i64>) -> Option<&'v Device> {
-    let name = name_of(&view.trace().metadata, index?)?;
-    device_called(name, view.options.devices.as_ref())
+/// The peaks of the device called `name`, when they are known.
+pub(super) fn device_of<'v>(view: &View<'v>, name: Option<&str>) -> Option<&'v Device> {
+    device_called(name?, view.options.devices.as_ref())
 }
 
 /// A number of operations as a column holds it.

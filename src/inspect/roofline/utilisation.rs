@@ -18,16 +18,16 @@
 //! - Coverage is the share of the durations of computing kernels whose operators have a model. FLOPs that
 //!   are not seen are missing from MFU: where coverage is low it is too low by an unknown amount.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::frame::{Frame, Unit};
 use super::super::view::View;
 use super::count::Count;
-use super::device::{Device, Engine, name_of};
+use super::device::{Device, Engine, Names};
 use super::precision::Precision;
 use super::row::{device_of, operations, peak};
 use crate::attribute::{Bucket, DeviceClass, NONE, Phase};
-use crate::units::Ns;
+use crate::units::{Ns, Span};
 
 /// FLOPs by precision.
 type Flops = BTreeMap<Option<Precision>, u128>;
@@ -153,7 +153,8 @@ pub(super) fn rows(view: &View<'_>, count: &Count<'_>) -> Vec<Row> {
             add(&mut row.repeated, one.precision(), repeated);
         }
     }
-    let mut times: BTreeMap<Option<i64>, Vec<Option<Ns>>> = BTreeMap::new();
+    let captures = captures(count);
+    let mut times: BTreeMap<Option<i64>, BTreeMap<u32, Ns>> = BTreeMap::new();
     let mut found: Vec<Row> = Vec::new();
     for ((device, step), mut row) in rows {
         (row.device, row.step) = (device, step);
@@ -161,8 +162,8 @@ pub(super) fn rows(view: &View<'_>, count: &Count<'_>) -> Vec<Row> {
             .entry(device)
             .or_insert_with(|| times_of(view, device));
         row.time = match step {
-            Some(step) => times[step as usize],
-            None => capture(count, device),
+            Some(step) => times.get(&step).copied(),
+            None => captures.get(&device).map(|span| span.len()),
         };
         if let Some(step) = step {
             match found.last_mut() {
@@ -184,56 +185,66 @@ pub(super) fn rows(view: &View<'_>, count: &Count<'_>) -> Vec<Row> {
     found
 }
 
-/// By step: how long it takes on `device`.
-fn times_of(view: &View<'_>, device: Option<i64>) -> Vec<Option<Ns>> {
+/// How long steps take on `device`, by number; on a device those that put work on it.
+fn times_of(view: &View<'_>, device: Option<i64>) -> BTreeMap<u32, Ns> {
     let steps = &view.dissection.steps.all;
     let Some(device) = device else {
-        return steps.iter().map(|step| Some(step.span.len())).collect();
+        let lengths = steps.iter().map(|step| step.span.len());
+        return (0u32..).zip(lengths).collect();
     };
-    let mut first: Vec<Option<Ns>> = vec![None; steps.len()];
+    let mut first: BTreeMap<u32, Ns> = BTreeMap::new();
     let mut last = Ns(i64::MIN);
     // All work: a step ends where the next begins, selected or not.
-    let all = view.dissection.work.iter();
-    for work in all.filter(|work| work.device == device && work.step != NONE) {
-        let start = work.span.start;
-        let first = first[work.step as usize].get_or_insert(start);
-        *first = start.min(*first);
+    let all = view.all_work_on(device).iter();
+    for work in all.filter(|work| work.step != NONE) {
+        let first = first.entry(work.step).or_insert(work.span.start);
+        *first = work.span.start.min(*first);
         last = last.max(work.span.end);
     }
-    let mut starts: Vec<(usize, Ns)> = Vec::new();
-    for (step, first) in first.iter().enumerate() {
-        let Some(first) = first else { continue };
+    let mut starts: Vec<(u32, Ns)> = Vec::with_capacity(first.len());
+    for (step, first) in first {
         let start = match starts.last() {
-            None => (*first).min(steps[step].span.start),
-            Some((_, before)) => (*first).max(*before),
+            None => first.min(steps[step as usize].span.start),
+            Some((_, before)) => first.max(*before),
         };
         starts.push((step, start));
     }
-    let mut times = vec![None; steps.len()];
-    for (place, (step, start)) in starts.iter().enumerate() {
-        let end = match starts.get(place + 1) {
-            Some((_, next)) => *next,
-            None => last.max(steps[*step].span.end),
-        };
-        times[*step] = Some(end - *start);
-    }
-    times
+    let ends: Vec<Ns> = starts.iter().skip(1).map(|(_, start)| *start).collect();
+    starts
+        .into_iter()
+        .enumerate()
+        .map(|(place, (step, start))| {
+            let end = ends.get(place).copied();
+            let end = end.unwrap_or_else(|| last.max(steps[step as usize].span.end));
+            (step, end - start)
+        })
+        .collect()
 }
 
-/// From the first to the last work of `device`.
-fn capture(count: &Count<'_>, device: Option<i64>) -> Option<Ns> {
-    let own = || {
-        let work = count.work.iter().map(|owned| owned.work);
-        work.filter(|work| Some(work.device) == device)
-    };
-    let start = own().map(|work| work.span.start).min()?;
-    let end = own().map(|work| work.span.end).max()?;
-    Some(end - start)
+/// From the first to the last work that counts, of each device.
+fn captures(count: &Count<'_>) -> BTreeMap<Option<i64>, Span> {
+    let mut captures: BTreeMap<Option<i64>, Span> = BTreeMap::new();
+    for owned in &count.work {
+        let span = owned.work.span;
+        let whole = captures.entry(Some(owned.work.device)).or_insert(span);
+        whole.start = whole.start.min(span.start);
+        whole.end = whole.end.max(span.end);
+    }
+    captures
 }
 
 pub(super) fn frame(view: &View<'_>, rows: &[Row], any: bool) -> Frame {
     let has_steps = !view.dissection.steps.all.is_empty();
-    let device = |row: &Row| device_of(view, row.device);
+    let names = Names::new(&view.trace().metadata);
+    let name = |row: &Row| names.of(row.device?);
+    let known: BTreeMap<Option<&str>, Option<&Device>> = rows
+        .iter()
+        .map(name)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .map(|name| (name, device_of(view, name)))
+        .collect();
+    let device = |row: &Row| known.get(&name(row)).copied().flatten();
     let utilisation = |row: &Row| {
         let found = row.utilisation(device(row)?)?;
         any.then_some(found)
@@ -250,9 +261,7 @@ pub(super) fn frame(view: &View<'_>, rows: &[Row], any: bool) -> Frame {
         None => Some("(capture)"),
     })
     .id("device", rows, |row| row.device)
-    .text("device_name", rows, |row| {
-        name_of(&view.trace().metadata, row.device?)
-    })
+    .text("device_name", rows, name)
     .ns("step_ns", rows, |row| row.time)
     .count("model_flops", rows, |row| flops(row.model_flops()))
     .count("recomputed_flops", rows, |row| flops(row.repeated_flops()))
