@@ -8,12 +8,13 @@ use std::fmt::Write as _;
 
 use super::folder::subject_of;
 use super::subject::{AnySubject, Inspected};
+use super::testing::asked;
 use super::view::View;
 use super::{Definition, InspectOptions, Topic};
-use crate::attribute::{AttributeOptions, Request, attribute_and};
-use crate::ingest::IngestOptions;
+use crate::attribute::{Dissection, attribute_and};
+use crate::error::Result;
 
-/// Devices, and steps, streams, process groups and modules of operators: as many of each.
+/// As many devices, steps, streams, process groups and operators.
 const MANY: usize = 20_000;
 
 /// Each device has a kernel that its own step launched, and communication of its own group.
@@ -41,7 +42,7 @@ fn trace() -> String {
 }
 
 /// Every topic with every definition, as all of one file sees it.
-fn asked() -> Vec<(Topic, Definition)> {
+fn topics() -> Vec<(Topic, Definition)> {
     Topic::ALL
         .into_iter()
         .flat_map(|topic| topic.definitions().iter().map(move |whose| (topic, *whose)))
@@ -50,24 +51,11 @@ fn asked() -> Vec<(Topic, Definition)> {
 
 #[test]
 fn many_devices_steps_streams_and_groups_take_no_more_than_their_events() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rank0.json");
-    std::fs::write(&path, trace()).unwrap();
-    let attribute = AttributeOptions::default();
-    let request = Request {
-        salvage: None,
-        paths: &[path],
-        ingest: IngestOptions::default(),
-        options: &attribute,
-        ranks: Vec::new(),
-        expect: Vec::new(),
-        hash_inputs: false,
-    };
-    let asked = asked();
+    let topics = topics();
     let subjects: Vec<Box<dyn AnySubject>> =
-        asked.iter().map(|(topic, _)| subject_of(*topic)).collect();
-    let (attribution, seen) = attribute_and(&request, &|_| {}, |dissection, content| {
-        let looked = asked
+        topics.iter().map(|(topic, _)| subject_of(*topic)).collect();
+    let look = |dissection: &Dissection<'_>, content: &[u8]| {
+        let looked = topics
             .iter()
             .zip(&subjects)
             .map(|((topic, whose), subject)| {
@@ -79,12 +67,14 @@ fn many_devices_steps_streams_and_groups_take_no_more_than_their_events() {
                 };
                 subject.look(&View::new(dissection, content, &options))
             });
-        looked.collect::<crate::error::Result<Vec<Box<dyn Any + Send>>>>()
-    })
-    .unwrap();
+        looked.collect::<Result<Vec<Box<dyn Any + Send>>>>()
+    };
+    let (attribution, seen) = asked(&trace(), |request| {
+        attribute_and(request, &|_| {}, look).unwrap()
+    });
     assert_eq!(attribution.ranks[0].devices.len(), MANY);
     let [seen] = <[_; 1]>::try_from(seen).unwrap();
-    for (((topic, whose), subject), seen) in asked.iter().zip(&subjects).zip(seen) {
+    for (((topic, whose), subject), seen) in topics.iter().zip(&subjects).zip(seen) {
         let frames = subject.tables(Inspected::of(&attribution, vec![seen]));
         let rows: usize = frames.iter().map(super::Frame::len).sum();
         // A queue has a hundred rows.

@@ -89,6 +89,9 @@ struct Window<'a> {
     by_cause: BTreeMap<(Cause, Option<Bucket>), Sum>,
 }
 
+/// Gaps of one cause (and phase) in one window.
+type CauseRow<'s, 'a> = (&'s Window<'a>, (Cause, Option<Bucket>), &'s Sum);
+
 #[derive(Default)]
 struct Sum {
     gaps: u64,
@@ -243,7 +246,7 @@ impl<'a> Seen<'a> {
     /// One row a window and cause.
     fn causes(&self, view: &View<'_>) -> Frame {
         let windows = self.windows.iter();
-        let rows: Vec<(&Window<'_>, (Cause, Option<Bucket>), &Sum)> = windows
+        let rows: Vec<CauseRow<'_, 'a>> = windows
             .flat_map(|window| {
                 let causes = window.by_cause.iter();
                 causes.map(move |(cause, sum)| (window, *cause, sum))

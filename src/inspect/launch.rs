@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use super::distribution::{Description, Lengths};
 use super::frame::{Frame, Unit};
 use super::hta_event::{HtaEvents, us};
+use super::hta_sequence;
 use super::options::{By, Definition};
 use super::queue::{self, described};
 use super::subject::{Inspected, Subject, stacked};
@@ -43,7 +44,11 @@ impl Subject for Launches {
     fn look(&self, view: &View<'_>) -> Result<Self::Seen> {
         if view.options.definition == Definition::Hta {
             let events = HtaEvents::new(view)?;
-            return Ok(vec![as_hta(view, &events), queue::as_hta(view, &events)]);
+            return Ok(vec![
+                as_hta(view, &events),
+                queue::as_hta(view, &events),
+                hta_sequence::frame(view, &events),
+            ]);
         }
         let [queue, series] = queue::frames(view);
         Ok(vec![calls(view), queue, series])

@@ -34,6 +34,7 @@ mod hta;
 mod hta_breakdown;
 mod hta_event;
 mod hta_idle;
+mod hta_sequence;
 mod idle;
 mod kernel;
 mod lane;

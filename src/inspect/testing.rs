@@ -5,13 +5,13 @@ use super::{InspectOptions, Topic, inspect_paths};
 use crate::attribute::{AttributeOptions, Request};
 use crate::ingest::IngestOptions;
 
-/// The frames of the trace in `json`.
-pub(super) fn frames(json: &str, topic: Topic, options: &InspectOptions) -> Vec<Frame> {
+/// What `ask` makes of a request for the trace in `json`.
+pub(super) fn asked<T>(json: &str, ask: impl FnOnce(&Request<'_>) -> T) -> T {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.json");
     std::fs::write(&path, json).unwrap();
     let attribute = AttributeOptions::default();
-    let request = Request {
+    ask(&Request {
         salvage: None,
         paths: &[path],
         ingest: IngestOptions::default(),
@@ -19,10 +19,15 @@ pub(super) fn frames(json: &str, topic: Topic, options: &InspectOptions) -> Vec<
         ranks: Vec::new(),
         expect: Vec::new(),
         hash_inputs: false,
-    };
-    inspect_paths(&request, topic, options, &|_| {})
-        .unwrap()
-        .frames
+    })
+}
+
+/// The frames of the trace in `json`.
+pub(super) fn frames(json: &str, topic: Topic, options: &InspectOptions) -> Vec<Frame> {
+    let inspected = asked(json, |request| {
+        inspect_paths(request, topic, options, &|_| {})
+    });
+    inspected.unwrap().frames
 }
 
 /// The rows of the frame called `name`, with these columns as words; `-` is null.

@@ -55,7 +55,7 @@ fn is_timeline(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     JSON.iter()
         .filter_map(|end| name.strip_suffix(end))
-        .any(|stem| stem.ends_with(".raw"))
+        .any(|stem| Path::new(stem).extension().is_some_and(|end| end == "raw"))
 }
 
 /// The raw memory timelines that `paths` are: themselves, or all JSON files of a folder; in order. `None`

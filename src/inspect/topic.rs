@@ -101,8 +101,7 @@ impl Topic {
             Self::Memory | Self::Roofline => &[Phase, Step, Shape],
             Self::Operators => &[Phase, Step, Shape, Module],
             Self::Kernels => &[Phase, Step, Stream, Shape],
-            Self::Idle => &[Phase, Step, Stream],
-            Self::Copies => &[Phase, Step, Stream],
+            Self::Idle | Self::Copies => &[Phase, Step, Stream],
             Self::CriticalPath => &[Phase],
         }
     }

@@ -7,7 +7,9 @@ use tracekit::inspect::{By, Definition, InspectOptions, Topic};
 
 use crate::support::answer::{answer, stored};
 use crate::support::builder::{Layout, build, few, plans};
-use crate::support::inspection::{close, frames, instabilities, int, oracles_of_hta, rows, sum};
+use crate::support::inspection::{
+    close, frames, instabilities, int, oracle, oracles_of_hta, rows, sum,
+};
 
 fn hta() -> InspectOptions {
     InspectOptions {
@@ -123,6 +125,32 @@ fn hta_has_the_same_queue_lengths_but_for_ties() {
         }
     }
     println!("{same} values are the same, up to ties: {tied:?}");
+}
+
+/// On an MTIA device: HTA was asked for the five most frequent sequences.
+#[test]
+fn hta_has_the_same_sequences_of_kernels() {
+    let Some((corpus, oracle)) = oracle("hta/mtia__aten_op_delay.json") else {
+        return;
+    };
+    let data = corpus.join("public/facebookresearch+HolisticTraceAnalysis/tests/data");
+    let path = data.join(oracle["trace_files"][0].as_str().unwrap());
+    let got = rows(&frames(&path, Topic::Launches, &hta()), "aten_op_kernels");
+    let want = oracle["value"].as_array().unwrap();
+    assert_eq!(want.len(), 5);
+    for (got, want) in got.iter().zip(want) {
+        assert_eq!(got["operator"], want["aten_op_name"], "{want}");
+        assert_eq!(got["kernel_sequence"], want["kernel_sequence"], "{want}");
+        assert_eq!(got["count"], want["occurrence_count"], "{want}");
+        for (ours, theirs) in [
+            ("avg_op_launch_delay_us", "avg_aten_op_launch_delay"),
+            ("avg_runtime_delay_us", "avg_runtime_delay"),
+        ] {
+            let (got, want) = (got[ours].as_f64().unwrap(), want[theirs].as_f64().unwrap());
+            // It prints three decimals.
+            assert!((got - want).abs() < 0.0006, "{ours} is {got}, not {want}");
+        }
+    }
 }
 
 /// The rank of the first file.
