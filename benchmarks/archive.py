@@ -49,7 +49,7 @@ def copied(content, size):
     ends = [float(e["ts"]) + float(e.get("dur", 0)) for e in events if e.get("ph") == "X" and "ts" in e]
     period = max(ends) - min(starts) + 10
     out = list(events)
-    for copy in range(1, size // len(content)):
+    for copy in range(1, size // len(json.dumps(trace))):
         for event in events:
             if event.get("ph") == "M" or "ts" not in event:
                 continue
