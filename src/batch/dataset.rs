@@ -200,6 +200,12 @@ fn fingerprint(key: &str, members: &[Member]) -> String {
     hash(json!([key, members]).to_string().as_bytes())[..32].to_owned()
 }
 
+/// So many runs are written at a time: most of it is waiting for the disk.
+const WRITERS: usize = 8;
+
+/// So many runs are written until it is noted that they are on disk.
+const CHUNK: usize = 64;
+
 /// How a dataset is written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Output<'a> {
@@ -255,17 +261,26 @@ impl Output<'_> {
             .collect();
         table::remove_others(self.folder, &wanted)?;
         page::remove_others(self.folder, &wanted)?;
-        let journal_then: &Journal = journal;
-        let written: Vec<Result<u64>> = changed
-            .par_iter()
-            .map(|(name, run)| self.write_run(name, run, &dataset.key, journal_then))
-            .collect();
-        for (written, (name, run)) in written.into_iter().zip(&changed) {
-            journal.note(Line::Written {
-                run: (*name).to_owned(),
-                bytes: written?,
-                fingerprint: run.fingerprint.clone(),
-            })?;
+        let writers = rayon::ThreadPoolBuilder::new().num_threads(WRITERS).build();
+        let failed =
+            |error| Error::new(ErrorKind::Io, format!("no threads to write with: {error}"));
+        let writers = writers.map_err(failed)?;
+        for some in changed.chunks(CHUNK) {
+            let journal_then: &Journal = journal;
+            let written: Vec<Result<u64>> = writers.install(|| {
+                some.par_iter()
+                    .map(|(name, run)| self.write_run(name, run, &dataset.key, journal_then))
+                    .collect()
+            });
+            for (written, (name, run)) in written.into_iter().zip(some) {
+                journal.note(Line::Written {
+                    run: (*name).to_owned(),
+                    bytes: written?,
+                    fingerprint: run.fingerprint.clone(),
+                })?;
+            }
+            // So that a batch that is killed again and again comes to its end.
+            journal.close()?;
         }
         Ok(changed.len() as u64)
     }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{BufWriter, Cursor};
+use std::io::{self, BufWriter, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const UNKNOWN: &str = "unknown";
 const PART: &str = "part-0.parquet";
 
 /// So many rows are held until they are written as a group: a run may have millions.
-const ROWS: usize = 1 << 15;
+const ROWS: usize = 1 << 14;
 
 /// Where the file of a table is for a run of this name and day.
 pub(super) fn place(out: &Path, table: &str, run: &str, date: Option<&str>) -> PathBuf {
@@ -101,7 +101,7 @@ impl TableFile {
     fn start(&self, frame: &DataFrame) -> Result<Started> {
         let failed = |error| Error::io(&self.path, error);
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(failed)?;
+        make_folder(folder).map_err(failed)?;
         // Readers of datasets pass names that start with a dot.
         let temporary = folder.join(format!(".{PART}.tmp"));
         let file = Arc::new(File::create(&temporary).map_err(failed)?);
@@ -130,6 +130,15 @@ impl TableFile {
         let metadata = started.file.metadata().map_err(failed)?;
         Ok(metadata.len())
     }
+}
+
+/// Makes the folder of a run and a day. There are many, and most are new: then it is quickest from the outside in.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let made = |folder: &Path| fs::create_dir(folder).is_ok();
+    if folder.parent().is_some_and(made) && made(folder) {
+        return Ok(());
+    }
+    fs::create_dir_all(folder)
 }
 
 /// How long the files of a run are together; `None` when one is not there.
