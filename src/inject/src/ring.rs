@@ -162,8 +162,9 @@ mod tests {
         let mut file = FrameFile::create(&ring.path()).unwrap();
         // An empty file is never full.
         assert!(!ring.is_full(0, 1 << 40));
+        let frame = vec![0; 90_000];
         for _ in 0..20 {
-            file.add(&[&[0; 90_000]]).unwrap();
+            file.add(&[&frame]).unwrap();
             ring.count(Counts {
                 records: 10,
                 ..Counts::default()

@@ -97,7 +97,7 @@ impl Session {
         let parent = FORKED_FROM.load(Ordering::Relaxed);
         let name = format!("{}-{}", std::process::id(), clock::realtime());
         let stem = config.folder.join(name);
-        let spool = Spool::create(stem, config.max_spool, config.ring).ok()?;
+        let spool = Spool::create(&stem, config.max_spool, config.ring).ok()?;
         let header = process::header((parent != 0).then_some(parent));
         spool.frame(Tag::Header, &[&header]);
         if spool.flush() == Written::Failed {

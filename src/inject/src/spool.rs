@@ -1,7 +1,7 @@
 //! The spool of this process: one file, or with a ring the newest of several.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,10 +45,10 @@ struct Inner {
 impl Spool {
     /// Starts the spool `stem.tkspool`, which gets `most` bytes of records at most; with `ring` it keeps
     /// the newest, else the first.
-    pub(crate) fn create(stem: PathBuf, most: Option<u64>, ring: bool) -> io::Result<Self> {
+    pub(crate) fn create(stem: &Path, most: Option<u64>, ring: bool) -> io::Result<Self> {
         let ring = most
             .filter(|_| ring)
-            .map(|most| Ring::new(stem.clone(), most));
+            .map(|most| Ring::new(stem.to_owned(), most));
         let path = match &ring {
             Some(ring) => ring.path(),
             None => stem.with_added_extension("tkspool"),

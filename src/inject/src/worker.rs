@@ -1,6 +1,6 @@
 //! The one thread of ours: it writes what CUPTI and the threads of the program leave behind.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -79,9 +79,9 @@ struct Piece {
     /// How much is in it.
     counts: Counts,
     /// Addresses of strings that its records point to.
-    texts: HashSet<u64>,
+    texts: BTreeSet<u64>,
     /// API calls in it.
-    calls: HashSet<(u32, u32)>,
+    calls: BTreeSet<(u32, u32)>,
 }
 
 impl Piece {

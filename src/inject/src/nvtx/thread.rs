@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn a_thread_that_leaves_too_much_says_how_much_is_missing() {
         let mut inner = Inner::default();
-        let name = [b'x'; 60_000];
+        let name = vec![b'x'; 60_000];
         let event = NvtxEvent {
             op: NvtxOp::Mark,
             domain: 0,
