@@ -100,6 +100,14 @@ impl Converted {
     }
 }
 
+/// A spool that was read.
+struct Read<'s> {
+    spool: &'s SpoolFiles,
+    recording: Recording,
+    /// Its process goes on.
+    running: bool,
+}
+
 /// Making traces of spools.
 pub(super) struct Conversion<'a> {
     pub(super) folder: &'a Path,
@@ -125,17 +133,24 @@ impl Conversion<'_> {
             converted.errors.push(error);
             Vec::new()
         });
+        // Counters of devices that no process is known to have used go into the first such trace.
+        let mut held = None;
         for spool in &spools {
-            match self.one(spool, &host, spools.len() == 1, until, tell) {
-                Ok((trace, keep)) => {
-                    converted.traces.extend(trace);
-                    kept |= keep;
+            match self.read(spool, until, tell) {
+                Ok(Some(read)) if held.is_none() && read.recording.devices.is_empty() => {
+                    held = Some(read);
                 }
+                Ok(Some(read)) => kept |= self.finish(&read, &host, false, &mut converted),
+                Ok(None) => kept = true,
                 Err(error) => {
                     converted.errors.push(error);
                     kept = true;
                 }
             }
+        }
+        if let Some(read) = held {
+            let all = converted.traces.iter().all(|trace| trace.samples == 0);
+            kept |= self.finish(&read, &host, all, &mut converted);
         }
         if spools.is_empty() {
             tell(
@@ -164,15 +179,13 @@ impl Conversion<'_> {
         converted
     }
 
-    /// The trace of one spool, and whether that is kept. `alone` when there is no other.
-    fn one(
+    /// What is in a spool; `None` when it is none.
+    fn read<'s>(
         &self,
-        spool: &SpoolFiles,
-        host: &str,
-        alone: bool,
+        spool: &'s SpoolFiles,
         until: Instant,
         tell: &mut dyn FnMut(&str),
-    ) -> Result<(Option<TraceFile>, bool)> {
+    ) -> Result<Option<Read<'s>>> {
         let (recording, running) = loop {
             let sources = spool.open()?;
             let bytes: Vec<&[u8]> = sources.iter().map(Source::bytes).collect();
@@ -189,7 +202,7 @@ impl Conversion<'_> {
         let Some(mut recording) = recording else {
             let folder = self.spools.display();
             tell(&format!("{folder}: {} is no spool", spool.stem));
-            return Ok((None, true));
+            return Ok(None);
         };
         if running {
             recording.notes.pop();
@@ -202,26 +215,42 @@ impl Conversion<'_> {
         for note in &recording.notes {
             tell(&format!("process {pid}: {note}"));
         }
-        let trace = self.write(&recording, &spool.stem, host, alone)?;
-        if !running && !self.keep {
-            spool.remove()?;
-        }
-        Ok((Some(trace), running))
+        Ok(Some(Read {
+            spool,
+            recording,
+            running,
+        }))
     }
 
-    /// Writes the trace of one process, whose spool is called `spool`; `alone` when there is no other.
+    /// Writes the trace of what was read, with the counters of all devices if `all`; true when its spool is
+    /// kept.
+    fn finish(&self, read: &Read<'_>, host: &str, all: bool, converted: &mut Converted) -> bool {
+        let written = self.write(&read.recording, &read.spool.stem, host, all);
+        let done = written.and_then(|trace| {
+            converted.traces.push(trace);
+            if read.running || self.keep {
+                return Ok(());
+            }
+            read.spool.remove()
+        });
+        let failed = done.is_err();
+        converted.errors.extend(done.err());
+        failed || read.running
+    }
+
+    /// Writes the trace of one process, whose spool is called `spool`, with the counters of all devices if
+    /// `all`.
     fn write(
         &self,
         recording: &Recording,
         spool: &str,
         host: &str,
-        alone: bool,
+        all: bool,
     ) -> Result<TraceFile> {
         let mut devices = link_devices(recording, self.samples);
-        if alone && recording.devices.is_empty() {
-            // Which devices it used is not known.
-            let all = self.samples.devices.iter();
-            devices = all.map(|known| (known.index, known.index)).collect();
+        if all {
+            let known = self.samples.devices.iter();
+            devices = known.map(|known| (known.index, known.index)).collect();
         }
         let source = TraceSource {
             recording,

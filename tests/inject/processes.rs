@@ -170,6 +170,27 @@ fn two_ranks_at_once_have_their_own_traces_and_devices() {
 }
 
 #[test]
+fn counters_of_devices_that_nobody_is_known_to_use_are_in_one_trace() {
+    if !has_python() {
+        return;
+    }
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/inject/fixture.py");
+    let script = format!("python3 {fixture} ranges & python3 {fixture} ranges; wait");
+    let run = Run::of(&["sh", "-c", &script]);
+    let done = run.done();
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(done.traces.len(), 2);
+    let with_counters = done
+        .traces
+        .iter()
+        .filter(|trace| trace.json.to_string().contains("GPU power"));
+    assert_eq!(with_counters.count(), 1);
+    // No file of the folder is taken for a capture that lost everything.
+    let health = attribution(&run.output())["health"].to_string();
+    assert!(!health.contains("empty_capture"), "{health}");
+}
+
+#[test]
 fn thirty_two_processes_at_once_lose_nothing() {
     if !has_python() {
         return;
