@@ -14,6 +14,10 @@ use crate::session;
 /// on their way into the file. Memory that was never filled costs nothing.
 const READY: usize = 8;
 
+/// When so many bytes wait for a disk that is slower than the launches, CUPTI gets no more buffers: it drops
+/// records then, and counts them. The program needs its memory.
+const MOST_WAITING: usize = 1 << 30;
+
 /// What is kept of those that come back.
 const KEPT: usize = 16;
 
@@ -138,6 +142,9 @@ impl Buffers {
     }
 
     fn take(&self) -> Option<Buffer> {
+        if self.waiting() * self.size >= MOST_WAITING {
+            return None;
+        }
         let ready = lock(&self.free).pop();
         ready.or_else(|| Buffer::new(self.size))
     }
@@ -250,4 +257,28 @@ pub(crate) unsafe extern "C" fn complete(
             buffers.came.notify_one();
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_buffer_is_given_while_too_much_waits() {
+        let size = 1 << 27;
+        let buffers = Buffers::new(size);
+        // Memory that nobody writes to costs nothing.
+        let fill = |valid| {
+            let buffer = buffers.take().unwrap();
+            let filled = Filled { buffer, valid };
+            lock(&buffers.queue).filled.push_back(filled);
+        };
+        for _ in 0..MOST_WAITING / size {
+            fill(1);
+        }
+        assert!(buffers.take().is_none());
+        let next = buffers.next().unwrap();
+        buffers.recycle(next);
+        assert!(buffers.take().is_some());
+    }
 }

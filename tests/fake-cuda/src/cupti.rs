@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::size_of;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::cupti::sys::{
@@ -48,6 +48,9 @@ static STATE: Mutex<State> = Mutex::new(State {
     limit: None,
     started: false,
 });
+
+/// Records that there was no buffer for, since someone asked.
+static DROPPED: AtomicUsize = AtomicUsize::new(0);
 
 /// The driver is gone: flushing does nothing any more.
 pub(crate) static TORN_DOWN: AtomicBool = AtomicBool::new(false);
@@ -114,6 +117,7 @@ pub(crate) fn emit<T>(kind: u32, record: &T) {
         let (mut buffer, mut capacity, mut most) = (null_mut(), 0, 0);
         unsafe { request(&raw mut buffer, &raw mut capacity, &raw mut most) };
         if buffer.is_null() {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let mut state = self::state();
@@ -315,7 +319,8 @@ pub unsafe extern "C" fn cuptiActivityGetNumDroppedRecords(
     static TOLD: AtomicBool = AtomicBool::new(false);
     let all =
         environment::number("FAKE_CUDA_DROPPED").filter(|_| !TOLD.swap(true, Ordering::Relaxed));
-    unsafe { *dropped = all.and_then(|all| usize::try_from(all).ok()).unwrap_or(0) };
+    let told = all.and_then(|all| usize::try_from(all).ok()).unwrap_or(0);
+    unsafe { *dropped = told + DROPPED.swap(0, Ordering::Relaxed) };
     SUCCESS
 }
 
