@@ -8,6 +8,7 @@ mod files;
 mod fuzz;
 mod layouts;
 mod members;
+mod nvtx;
 mod options;
 mod processes;
 mod ring;
