@@ -414,6 +414,55 @@ mod tests {
     }
 
     #[test]
+    fn the_defaults_are_the_constants_of_the_contract() {
+        let defaults = Thresholds::default();
+        let numbers = [
+            (defaults.budget.memory_cap_mb, 11200.0),
+            (defaults.budget.min_samples_per_s, 1.0),
+            (defaults.budget.min_memory_saving_mb, 512.0),
+            (defaults.budget.min_throughput_ratio, 0.70),
+            (defaults.budget.quality_slack, 1.02),
+            (defaults.recommend.min_time_delta_ms, 10.0),
+            (defaults.recommend.min_memory_delta_mb, 512.0),
+            (defaults.recommend.min_throughput_delta, 5.0),
+            (defaults.qualification.minimum_memory_saving_mb, 512.0),
+            (defaults.qualification.minimum_throughput_ratio, 0.70),
+            (defaults.qualification.maximum_loss_delta, 0.01),
+            (defaults.activation.minimum_memory_saving_mb, 512.0),
+            (defaults.activation.minimum_throughput_ratio, 0.70),
+            (defaults.activation.maximum_loss_delta, 0.01),
+            (defaults.phase.process_memory_fraction, 0.92),
+            (defaults.phase.min_free_margin_mb, 512.0),
+        ];
+        for (found, wanted) in numbers {
+            assert!((found - wanted).abs() < 1e-12, "{found} {wanted}");
+        }
+        assert_eq!(defaults.budget.max_val_loss, None);
+        assert_eq!(defaults.phase.strategies, ["baseline", "checkpoint"]);
+        assert_eq!(defaults.phase.repeats, 3);
+        assert!(defaults.phase.require_phase_memory);
+        let grid = &defaults.sensitivity;
+        assert_eq!(grid.memory_caps_mb, [9600.0, 11200.0]);
+        assert_eq!(grid.min_samples_per_s, [1.0, 1.5, 2.0]);
+        assert_eq!(grid.max_val_loss, [12.20, 12.45, 12.80]);
+        let relative = &defaults.relative_sensitivity;
+        assert_eq!(relative.memory_caps_mb, [9500.0, 10000.0, 11200.0]);
+        assert_eq!(relative.throughput_factors, [0.5, 0.7, 0.9]);
+        assert_eq!(relative.loss_factors, [1.01, 1.02, 1.05]);
+        let hardware = &defaults.hardware;
+        assert_eq!(hardware.name, "12GB Laptop GPU");
+        assert_eq!(
+            (hardware.total_memory_mb, hardware.usable_memory_mb),
+            (12227, 11200)
+        );
+        let model = &defaults.model;
+        assert_eq!(model.model_id, "Qwen/Qwen2.5-0.5B-Instruct");
+        assert_eq!(model.task, "causal_lm_training");
+        assert_eq!(model.dataset_name, "固定小型教学数据集");
+        assert_eq!(model.dataset_samples, 4);
+    }
+
+    #[test]
     fn what_is_set_wins() {
         let changes = ["budget.memory_cap_mb=9600".to_owned()];
         let read = Thresholds::read("[budget]\nmemory_cap_mb = 1.0\nmax_val_loss = 2", &changes);

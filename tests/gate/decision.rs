@@ -369,3 +369,38 @@ fn names_of_a_record_stay_text() {
         );
     }
 }
+
+#[test]
+fn a_record_of_any_size_is_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut record = Json::read_object(&grid_verdict(folder.path())).unwrap();
+    let rows = record.at(&["result", "sensitivity"]).items().to_vec();
+    let many: Vec<Json> = rows.iter().cycle().take(5_000).cloned().collect();
+    record.get_mut("result").unwrap().set("sensitivity", many);
+    let path = folder.path().join("many.json");
+    std::fs::write(&path, record.to_text()).unwrap();
+    let told = report(&["--decision", path.to_str().unwrap(), "--format", "json"]);
+    let cells = rows_of(&told);
+    assert_eq!(cells, 2_000);
+    assert!(told.contains("(the first 2000 of 5000 rows)"));
+    // A grid with more lines than a picture can show is a table only.
+    for (place, row) in record
+        .get_mut("result")
+        .unwrap()
+        .get_mut("sensitivity")
+        .unwrap()
+        .items_mut()
+        .iter_mut()
+        .enumerate()
+    {
+        row.set("memory_cap_mb", place);
+    }
+    std::fs::write(&path, record.to_text()).unwrap();
+    let told = report(&["--decision", path.to_str().unwrap(), "--format", "json"]);
+    assert!(!told.contains("\"chart\""));
+    assert_eq!(rows_of(&told), 2_000);
+}
+
+fn rows_of(report: &str) -> usize {
+    rows(report, "Decisions over a grid of thresholds").len()
+}

@@ -546,7 +546,31 @@ fn a_placeholder_writes_nothing_in_any_stage() {
             }
         }
     }
+    // Without a label the variable counts, and without that nobody chose one.
+    let program = |variable: Option<&str>| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tracekit"));
+        command
+            .args(["evidence", "analyze", "--root", "."])
+            .current_dir(chain.folder.path());
+        command.env_remove("RUN_LABEL");
+        if let Some(label) = variable {
+            command.env("RUN_LABEL", label);
+        }
+        let output = command.output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    assert_eq!(program(None), (Some(2), format!("tracekit: {told}\n")));
     assert_eq!(chain.tree(), before);
+    assert_eq!(program(Some("from-variable")).0, Some(0));
+    assert!(
+        chain
+            .root
+            .join("benchmarks/results/75_memory_budget_evidence_from-variable.json")
+            .exists()
+    );
 }
 
 #[test]

@@ -167,9 +167,9 @@ pub(super) struct ProjectArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct BudgetArgs {
-    /// Label of the records
+    /// Label of the records [default: the variable RUN_LABEL]
     #[arg(long, value_name = "LABEL", help_heading = "Project")]
-    pub(super) label: String,
+    pub(super) label: Option<String>,
 
     #[command(flatten)]
     pub(super) common: Project,
@@ -185,9 +185,9 @@ pub(super) struct TrainingArgs {
     #[arg(value_name = "TUNED")]
     pub(super) tuned: PathBuf,
 
-    /// Label of the record
+    /// Label of the record [default: the variable RUN_LABEL]
     #[arg(long, value_name = "LABEL", help_heading = "Project")]
-    pub(super) label: String,
+    pub(super) label: Option<String>,
 
     #[command(flatten)]
     pub(super) common: Project,
@@ -203,9 +203,9 @@ pub(super) struct StrategiesArgs {
     #[arg(long, value_name = "FILE", required = true, help_heading = "Input")]
     pub(super) baseline: PathBuf,
 
-    /// Label of the record
+    /// Label of the record [default: the variable RUN_LABEL]
     #[arg(long, value_name = "LABEL", help_heading = "Project")]
-    pub(super) label: String,
+    pub(super) label: Option<String>,
 
     #[command(flatten)]
     pub(super) common: Project,
@@ -213,9 +213,9 @@ pub(super) struct StrategiesArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ProfileArgs {
-    /// Label of the records
+    /// Label of the records [default: the variable RUN_LABEL]
     #[arg(long, value_name = "LABEL", help_heading = "Project")]
-    pub(super) label: String,
+    pub(super) label: Option<String>,
 
     /// Traces, a folder a strategy
     #[arg(long, value_name = "DIR", required = true, help_heading = "Input")]
@@ -231,9 +231,9 @@ pub(super) struct ProfileArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct PhaseArgs {
-    /// Label of the records
+    /// Label of the records [default: the variable RUN_LABEL]
     #[arg(long, value_name = "LABEL", help_heading = "Project")]
-    pub(super) label: String,
+    pub(super) label: Option<String>,
 
     /// What was measured at phase borders, one file a strategy; may be repeated
     #[arg(

@@ -35,23 +35,24 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         Evidence::Training(args) => training(args),
         Evidence::Strategies(args) => strategies(args),
         Evidence::Analyze(args) => {
-            let report = args.common.budget()?.analyze(&Label::new(&args.label)?)?;
+            let label = label(args.label.as_deref())?;
+            let report = args.common.budget()?.analyze(&label)?;
             finish(&args.common.output, &report, false)
         }
         Evidence::Profile(args) => {
+            let label = label(args.label.as_deref())?;
             let project = args.common.closure(None)?;
-            let label = Label::new(&args.label)?;
             let report = project.profile(&label, &args.traces, &args.measurements)?;
             finish(&args.common.output, &report, false)
         }
         Evidence::Phase(args) => {
+            let label = label(args.label.as_deref())?;
             let project = args.common.closure(None)?;
-            let label = Label::new(&args.label)?;
             let report = project.phase(&label, &args.measurements, args.memory.given())?;
             finish(&args.common.output, &report, false)
         }
         Evidence::Close(args) => {
-            let label = Label::new(&args.label())?;
+            let label = label(args.label.as_deref())?;
             let report = match args.project {
                 Number::Budget => args.common.budget()?.close(&label)?,
                 Number::Closure => args.common.closure(args.pressure.clone())?.close(&label)?,
@@ -80,12 +81,15 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     }
 }
 
-impl ProjectArgs {
-    fn label(&self) -> String {
-        let given = self.label.clone();
-        let given = given.or_else(|| std::env::var("RUN_LABEL").ok());
-        given.unwrap_or_else(|| PLACEHOLDER_LABEL.to_owned())
-    }
+/// The label that was given, else that of the variable, else the one that nobody chose.
+fn label_text(given: Option<&str>) -> String {
+    let given = given.map(str::to_owned);
+    let given = given.or_else(|| std::env::var("RUN_LABEL").ok());
+    given.unwrap_or_else(|| PLACEHOLDER_LABEL.to_owned())
+}
+
+fn label(given: Option<&str>) -> Result<Label> {
+    Label::new(&label_text(given))
 }
 
 impl Project {
@@ -252,15 +256,15 @@ fn prepare(args: &ProjectArgs) -> Result<Exit> {
         Number::Closure => {
             let project = args.common.closure(args.pressure.clone())?;
             ClosureStage::from_name("prepare")?;
-            project.prepare(&args.label())?
+            project.prepare(&label_text(args.label.as_deref()))?
         }
     };
     finish(&args.common.output, &report, false)
 }
 
 fn training(args: &TrainingArgs) -> Result<Exit> {
+    let label = label(args.label.as_deref())?;
     let root = args.common.root()?;
-    let label = Label::new(&args.label)?;
     let read = |path| Measurement::read(&root, path, MeasuredFor::Adoption);
     let (baseline, tuned) = (read(&args.baseline)?, read(&args.tuned)?);
     let thresholds = args.common.thresholds()?;
@@ -275,8 +279,8 @@ fn training(args: &TrainingArgs) -> Result<Exit> {
 }
 
 fn strategies(args: &StrategiesArgs) -> Result<Exit> {
+    let label = label(args.label.as_deref())?;
     let root = args.common.root()?;
-    let label = Label::new(&args.label)?;
     let place = root.path().join(&args.baseline);
     let baseline = Json::read_object(&place)?;
     let artifact = root.artifact(&place)?;

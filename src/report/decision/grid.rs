@@ -8,10 +8,9 @@ use super::picture::{DecisionCell, DecisionGrid};
 use super::table::{cell, word, words};
 use crate::gate::{Decision, Json};
 
-/// Cells of a picture in one direction, and rows of a table: grids of files may have any size.
+/// Cells of a picture in each direction: grids of files may have any size.
 const MOST_COLUMNS: usize = 12;
 const MOST_LINES: usize = 60;
-const MOST_ROWS: usize = 2_000;
 
 /// Picture, table and stability of a grid; nothing without cells. `reasons` are those of the cells, when
 /// they are known.
@@ -45,7 +44,7 @@ pub(super) fn blocks(rows: &[Json], summary: &Json, reasons: &[String]) -> Vec<B
 }
 
 fn table(rows: &[Json], reasons: &[String]) -> Table {
-    let told = rows.iter().zip(0..).take(MOST_ROWS).map(|(row, place)| {
+    let told = rows.iter().zip(0..).map(|(row, place)| {
         Row::new(vec![
             cell(row.at(&["memory_cap_mb"])),
             cell(row.at(&["min_samples_per_s"])),
@@ -79,12 +78,8 @@ fn table(rows: &[Json], reasons: &[String]) -> Table {
             row.cells.pop();
         }
     }
-    let more = match rows.len() > MOST_ROWS {
-        true => format!(" (the first {MOST_ROWS} of {} cells)", rows.len()),
-        false => String::new(),
-    };
     Table {
-        caption: format!("Decisions over a grid of thresholds{more}"),
+        caption: "Decisions over a grid of thresholds".to_owned(),
         keys: 3,
         columns,
         rows: rows_told,

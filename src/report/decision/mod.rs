@@ -13,10 +13,13 @@ mod scope;
 mod table;
 mod verdict;
 
-use super::document::{Block, Document, Note, Section};
+use super::document::{Block, Document, Note, Section, Table};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::{Form, identify};
 use crate::gate::{CLOSURE_SCHEMA, Decision, Json, VERDICT_SCHEMA, headline, validate_result};
+
+/// Rows that a table has at most.
+const MOST_ROWS: usize = 2_000;
 
 pub use picture::{DecisionCell, DecisionGrid, DecisionScope, DecisionScopes, GateBar};
 pub use verdict::verdict_document;
@@ -31,12 +34,26 @@ pub fn decision_sections(record: &Json, name: &str) -> Result<Vec<Section>> {
     } else {
         vec![of_chain(record)?]
     };
+    for block in sections.iter_mut().flat_map(|section| &mut section.blocks) {
+        if let Block::Table(table) = block {
+            cut(table);
+        }
+    }
     if let Some(first) = sections.first_mut() {
         first
             .blocks
             .push(Block::Notes(vec![Note::new("file", name)]));
     }
     Ok(sections)
+}
+
+/// At most so many rows as a page can show: records may have any number.
+fn cut(table: &mut Table) {
+    let rows = table.rows.len();
+    if rows > MOST_ROWS {
+        table.rows.truncate(MOST_ROWS);
+        table.caption = format!("{} (the first {MOST_ROWS} of {rows} rows)", table.caption);
+    }
 }
 
 /// `sections` as a report of their own.
@@ -88,10 +105,12 @@ fn of_chain(record: &Json) -> Result<Section> {
     let mut blocks = Vec::new();
     if is_checklist {
         let chain = record.at(&["chain"]).as_str().unwrap_or_default();
-        blocks.push(Block::Paragraph(match decision.is_object() {
-            true => format!("chain {chain}; {}", headline(decision)),
-            false => format!("chain {chain}"),
-        }));
+        let told = if decision.is_object() {
+            format!("chain {chain}; {}", headline(decision))
+        } else {
+            format!("chain {chain}")
+        };
+        blocks.push(Block::Paragraph(told));
         blocks.push(Block::Table(table::answers(
             record.at(&["answers"]).items(),
         )));

@@ -8,7 +8,8 @@ pub(super) fn cell(value: &Json) -> Value {
     match value {
         Json::Null => Value::Missing,
         Json::Text(text) if text == "not_applicable" => Value::NotApplicable,
-        Json::Int(_) | Json::Float(_) => value.as_f64().map_or(Value::Missing, Value::Number),
+        Json::Int(int) => i64::try_from(*int).map_or(Value::Number(*int as f64), Value::Id),
+        Json::Float(_) => value.as_f64().map_or(Value::Missing, Value::Number),
         Json::Text(text) => Value::text(text),
         other => Value::text(other.to_line()),
     }
