@@ -56,3 +56,5 @@ pub use stage::{BudgetStage, ClosureStage, Label, PLACEHOLDER_LABEL};
 pub use tables::{RecordTables, record_tables};
 pub use trace_folder::{inspect_profile_trace, traces_in};
 pub use training::{BASELINE_ID, STRATEGY_ID, build_strategy_report, build_training_baseline};
+#[cfg(feature = "cli")]
+pub(crate) use workspace::tool;

@@ -305,6 +305,23 @@ fn commands_refuse_in_one_line_and_write_nothing() {
         let found = run_in(folder, &all);
         assert!(found.refused().contains(told), "{}", found.err);
     }
+    // A hand-off says what it is from, and by what.
+    let handoff = run_in(
+        folder,
+        &[
+            "evidence",
+            "handoff",
+            "benchmarks/results/76_real_gpu_memory_t.json",
+        ],
+    )
+    .json(0);
+    let input = &handoff.at(&["inputs"]).items()[0];
+    let strategy = chain.at("76_real_gpu_memory");
+    assert_eq!(
+        input.at(&["sha256"]).as_str(),
+        Some(hash(&strategy).unwrap().as_str())
+    );
+    assert_eq!(handoff.at(&["tool", "name"]).as_str(), Some("tracekit"));
     // Names that were chosen and hold something else.
     let strategy = "benchmarks/results/76_real_gpu_memory_t.json";
     let baseline = "benchmarks/results/73_real_gpu_training_t.json";

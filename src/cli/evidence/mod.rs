@@ -21,9 +21,11 @@ use crate::evidence::{
     PLACEHOLDER_LABEL, RESULTS, ROOT_VARIABLE, Requirements, Root, Saved, StageReport,
     attribution_table, build_strategy_report, build_training_baseline, check_memory_fraction,
     checklist, create_budget_manifest, create_closure_manifest, environment_preflight, gpu_memory,
-    identify, modernized, normalize_file, probe_runtime, read_measurements, save_or_confirm,
+    identify, modernized, normalize_file, probe_runtime, read_measurements, save_or_confirm, tool,
 };
-use crate::gate::{Decision, Json, Thresholds, build_budget_handoff, object, workload_id};
+use crate::gate::{
+    Decision, Json, Thresholds, build_budget_handoff, input_artifact, object, workload_id,
+};
 use crate::report::{evidence_document, markdown, text};
 
 /// Runs the subcommand.
@@ -297,7 +299,7 @@ fn strategies(args: &StrategiesArgs) -> Result<Exit> {
 }
 
 fn handoff(args: &HandoffArgs) -> Result<Exit> {
-    let report = Json::read_object(&args.strategy)?;
+    let (report, bytes) = Json::read_object_and_bytes(&args.strategy)?;
     let config = report.at(&["config"]);
     let workload = args.workload.clone().unwrap_or_else(|| workload_id(config));
     let device = config.at(&["device"]).as_name().map(str::to_owned);
@@ -305,8 +307,11 @@ fn handoff(args: &HandoffArgs) -> Result<Exit> {
         let message = "nothing says which hardware it is: give --hardware";
         Error::new(ErrorKind::Usage, message)
     })?;
-    let handoff = build_budget_handoff(&report, &workload, &hardware)
+    let mut handoff = build_budget_handoff(&report, &workload, &hardware)
         .map_err(|error| error.in_file(&args.strategy))?;
+    let input = input_artifact(&args.strategy.to_string_lossy(), &bytes);
+    handoff.set("inputs", vec![input]);
+    handoff.set("tool", tool());
     match &args.file {
         Some(path) => {
             save_named(path, &handoff)?;
