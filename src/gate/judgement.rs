@@ -115,16 +115,14 @@ impl Verdict {
 /// Decision, reason and next action of a record in one line. A reason that is a sentence stands behind its code.
 pub fn headline(record: &Json) -> String {
     let text = |key: &str| record.at(&[key]).as_str();
-    let mut line = text("decision").unwrap_or("no decision").to_owned();
-    match (text("reason_code"), text("reason")) {
-        (Some(code), Some(reason)) => line += &format!(": {code} ({reason})"),
-        (None, Some(reason)) => line += &format!(": {reason}"),
-        _ => {}
-    }
-    if let Some(next) = text("next_action") {
-        line += &format!("; next: {next}");
-    }
-    line
+    let decision = text("decision").unwrap_or("no decision");
+    let reason = match (text("reason_code"), text("reason")) {
+        (Some(code), Some(reason)) => format!(": {code} ({reason})"),
+        (None, Some(reason)) => format!(": {reason}"),
+        _ => String::new(),
+    };
+    let next = text("next_action").map_or_else(String::new, |next| format!("; next: {next}"));
+    format!("{decision}{reason}{next}")
 }
 
 fn check(subject: &str, status: &str, failed: bool, codes: &[&str], detail: String) -> Check {

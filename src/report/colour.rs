@@ -81,7 +81,9 @@ pub(crate) fn ink_on(shade: Colour) -> Colour {
 /// The colour of what a part of a picture stands for.
 pub(crate) fn of(paint: Paint) -> Colour {
     match paint {
-        Paint::Bucket(Bucket::Phase(Phase::Forward)) | Paint::Allocated => Colour(0x00, 0x72, 0xb2),
+        Paint::Bucket(Bucket::Phase(Phase::Forward))
+        | Paint::Allocated
+        | Paint::Decision(Decision::Accept) => Colour(0x00, 0x72, 0xb2),
         Paint::Bucket(Bucket::Phase(Phase::Backward)) => Colour(0xd5, 0x5e, 0x00),
         Paint::Bucket(Bucket::Phase(Phase::Recompute)) => Colour(0xcc, 0x79, 0xa7),
         Paint::Bucket(Bucket::Phase(Phase::Optimizer)) => Colour(0x00, 0x9e, 0x73),
@@ -89,11 +91,11 @@ pub(crate) fn of(paint: Paint) -> Colour {
         Paint::Bucket(Bucket::PreWindow) | Paint::Reserved => Colour(0x8a, 0x6d, 0x1b),
         Paint::Bucket(Bucket::Unlinked) => Colour(0x6a, 0x5a, 0xcd),
         Paint::Idle | Paint::Unattributed => EMPTY,
-        Paint::Decision(Decision::Accept) => Colour(0x00, 0x72, 0xb2),
         Paint::Decision(Decision::Tune) => Colour(0x94, 0x6f, 0x00),
-        Paint::Decision(Decision::Reject) => Colour(0xc2, 0x4a, 0x3a),
         Paint::Class(DeviceClass::Compute) => Colour(0x4d, 0x7e, 0xa8),
-        Paint::Class(DeviceClass::Communication) => Colour(0xc2, 0x4a, 0x3a),
+        Paint::Class(DeviceClass::Communication) | Paint::Decision(Decision::Reject) => {
+            Colour(0xc2, 0x4a, 0x3a)
+        }
         Paint::Class(DeviceClass::Memcpy) => Colour(0x99, 0x8a, 0x1f),
         Paint::Class(DeviceClass::Memset) => Colour(0x78, 0x38, 0xf4),
     }
