@@ -195,7 +195,9 @@ fn a_closing_record_is_shown_with_its_scopes_apart() {
     );
     assert_eq!(gates[0][6].as_str(), Some("fails"));
     assert_eq!(gates.len(), 6);
-    assert_eq!(rows(&told, "Hypotheses, for attribution only").len(), 5);
+    let hypotheses = rows(&told, "Hypotheses, for attribution only");
+    assert_eq!(hypotheses.len(), 5);
+    assert_eq!(hypotheses[4][2].as_str(), Some("not_applicable"));
     // The hand-off, the budget and the checklist say theirs.
     for (name, line) in [
         (HANDOFF, "tune: global_peak_memory_saving_below_threshold"),

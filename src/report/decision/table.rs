@@ -19,6 +19,7 @@ pub(super) fn cell(value: &Json) -> Value {
 pub(super) fn word(value: &Json) -> Value {
     match value {
         Json::Null => Value::Blank,
+        Json::Text(text) => Value::text(text),
         other => cell(other),
     }
 }
@@ -103,7 +104,10 @@ pub(super) fn hypotheses(assessments: &[Json]) -> Option<Table> {
             let seen: Vec<String> = one
                 .at(&["observations"])
                 .fields()
-                .map(|(key, value)| format!("{key} {}", value.to_line()))
+                .map(|(key, value)| match value.as_str() {
+                    Some(text) => format!("{key} {text}"),
+                    None => format!("{key} {}", value.to_line()),
+                })
                 .collect();
             Row::new(vec![
                 word(one.at(&["id"])),
