@@ -51,7 +51,7 @@ const TOPICS: [Topic; 6] = [
 /// Names in tables of a report; the rest is one row.
 const TOP: usize = 60;
 /// Bins of all device lines together, and the fewest that a device gets.
-const BINS: usize = 12_000;
+const BINS: usize = 8_000;
 const FEWEST_BINS: usize = 120;
 /// Points of a memory curve.
 const POINTS: usize = 800;

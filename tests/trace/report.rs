@@ -345,7 +345,7 @@ fn a_page_of_many_ranks_and_steps_is_small() {
         .map(|lane| lane["bins"].as_array().unwrap().len())
         .sum();
     assert!(
-        lanes.len() == 8 && (8 * 100..=12_000).contains(&bins),
+        lanes.len() == 8 && (8 * 100..=8_000).contains(&bins),
         "{bins} pieces"
     );
     assert!(
