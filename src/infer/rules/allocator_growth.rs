@@ -26,11 +26,11 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Calls after the first work of the devices: what comes before sets up the context, which takes seconds.
-const CALLS: &str = "FROM events JOIN (SELECT file AS of_file, MIN(start_ns) AS first_ns FROM device_work \
-                     GROUP BY file) AS begun ON events.file = begun.of_file WHERE ph = 'X' AND ts_ns > \
-                     first_ns AND name IN ('cudaMalloc', 'cudaFree', 'cuMemAlloc_v2', 'cuMemFree_v2', \
-                     'cuMemCreate', 'cuMemMap', 'cuMemUnmap', 'hipMalloc', 'hipFree', \
-                     'hipExtMallocWithFlags')";
+const CALLS: &str = "FROM (SELECT file, event, name, ts_ns, dur_ns FROM events WHERE ph = 'X' AND name IN \
+                     ('cudaMalloc', 'cudaFree', 'cuMemAlloc_v2', 'cuMemFree_v2', 'cuMemCreate', \
+                     'cuMemMap', 'cuMemUnmap', 'hipMalloc', 'hipFree', 'hipExtMallocWithFlags')) AS \
+                     calls JOIN (SELECT file AS of_file, MIN(start_ns) AS first_ns FROM device_work \
+                     GROUP BY file) AS begun ON calls.file = begun.of_file WHERE ts_ns > first_ns";
 const RUNTIME: &str =
     "SELECT COUNT(*) FROM events WHERE cat IN ('cuda_runtime', 'cuda_driver', 'Runtime')";
 const STEPS: &str = "SELECT rank, device, step, MIN(peak_allocated_at_ns) AS at_ns, SUM(net_bytes) AS \
