@@ -89,6 +89,11 @@ fn phases(frame: &Frame) -> Vec<Change> {
         let Entry::Float(change) = frame.column("change")?.values.get(row) else {
             return None;
         };
+        // What neither side has did not stay the same.
+        let is_none = |name| Some(frame.column(name)?.values.get(row) == Entry::Int(0));
+        if is_none("base_ns")? && is_none("candidate_ns")? {
+            return None;
+        }
         let verdict = text("verdict", row).unwrap_or_else(|| "not tested".to_owned());
         Some(Change {
             label: format!("{} ({} time)", text("phase", row)?, text("place", row)?),
