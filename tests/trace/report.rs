@@ -246,7 +246,8 @@ fn every_number_of_the_csv_is_that_of_the_json() {
                 &file["host"]
             } else {
                 let devices = file["devices"].as_array().unwrap().iter();
-                let mut same = devices.filter(|it| it["device"].to_string() == cell("device"));
+                let number = cell("device").parse::<i64>().unwrap();
+                let mut same = devices.filter(|it| it["device"] == number);
                 same.next().unwrap()
             };
             let place = if cell("step") == "all" {
