@@ -178,20 +178,27 @@ fn topic_and_paths(args: &Args) -> Result<(Topic, &[PathBuf])> {
 
 /// What a topic does not know would change nothing in silence.
 fn check_options(args: &Args, topic: Topic) -> Result<()> {
-    let by = grouping(args).find(|by| !topic.groups_by().contains(by));
+    let definition = args.definition.of_library();
+    let groups = topic.groups_by(definition);
+    let by = grouping(args).find(|by| !groups.contains(by));
     let refused = |what: String, known: String| {
         let message = format!("{} {what}; {known}", topic.name());
         Err(Error::new(ErrorKind::Usage, message))
     };
     if let Some(by) = by {
-        let known: Vec<&str> = topic.groups_by().iter().map(|by| by.name()).collect();
+        let known: Vec<&str> = groups.iter().map(|by| by.name()).collect();
         let known = match known.as_slice() {
+            [] if definition != Definition::Tracekit => {
+                format!(
+                    "with the definition of {} it has no --by",
+                    definition.name()
+                )
+            }
             [] => "it has no --by".to_owned(),
             known => format!("it knows {}", known.join(", ")),
         };
         return refused(format!("cannot be told apart by {}", by.name()), known);
     }
-    let definition = args.definition.of_library();
     if !topic.definitions().contains(&definition) {
         let known = topic.definitions().iter().map(|known| known.name());
         let known: Vec<&str> = known.collect();

@@ -60,7 +60,7 @@ fn many_devices_steps_streams_and_groups_take_no_more_than_their_events() {
             .zip(&subjects)
             .map(|((topic, whose), subject)| {
                 let options = InspectOptions {
-                    by: topic.groups_by().to_vec(),
+                    by: topic.groups_by(*whose).to_vec(),
                     definition: *whose,
                     top: 0,
                     ..InspectOptions::default()

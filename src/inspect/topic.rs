@@ -92,9 +92,14 @@ impl Topic {
         }
     }
 
-    /// What its rows can be told apart by; anything else changes nothing.
-    pub fn groups_by(self) -> &'static [By] {
+    /// What its rows can be told apart by, by the definitions of `whose`; anything else changes nothing. Tables of
+    /// other tools have the rows that they have there.
+    pub fn groups_by(self, whose: Definition) -> &'static [By] {
         use By::{Module, Phase, Shape, Step, Stream};
+        let is_own = whose == Definition::Tracekit;
+        if !is_own && (self, whose) != (Self::Kernels, Definition::Tensorboard) {
+            return &[];
+        }
         match self {
             Self::Summary | Self::Ranks | Self::Steps => &[],
             Self::Communication | Self::Launches => &[Phase, Step],
@@ -123,6 +128,15 @@ impl Topic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_of_other_tools_have_their_own_rows() {
+        assert_eq!(Topic::Idle.groups_by(Definition::Hta), []);
+        assert_eq!(Topic::Kernels.groups_by(Definition::Hta), []);
+        let whose = [Definition::Tracekit, Definition::Tensorboard];
+        let [own, plugin] = whose.map(|whose| Topic::Kernels.groups_by(whose));
+        assert_eq!(own, plugin);
+    }
 
     #[test]
     fn names_are_those_of_json() {

@@ -75,6 +75,10 @@ fn what_cannot_be_looked_at_is_refused() {
         (format!("idle {path} --by shape"), "phase, step, stream"),
         (format!("steps {path} --by step"), "it has no --by"),
         (
+            format!("idle {path} --definition hta --by step"),
+            "with the definition of hta it has no --by",
+        ),
+        (
             format!("idle {path} --definition tensorboard"),
             "tracekit, hta",
         ),
