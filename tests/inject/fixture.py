@@ -368,6 +368,7 @@ ACTIONS = {
     "flushed": lambda _: wait_flushed(),
     "sleep": lambda n: time.sleep(float(n)),
     "steal": lambda _: cuda.fake_steal_callbacks(),
+    "pad": lambda _: None,
     "block": lambda _: block(),
     "say": lambda _: say(),
     "env": lambda n: print(os.environ.get(n)),

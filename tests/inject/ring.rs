@@ -194,6 +194,23 @@ fn a_ring_of_ranges_alone_keeps_the_newest() {
 }
 
 #[test]
+fn a_long_command_line_leaves_room_for_records() {
+    if !has_python() {
+        return;
+    }
+    let pad = format!("pad:{}", "x".repeat(100_000));
+    let run = Run::new(&["many:4000", &pad])
+        .option(&["--max-spool", "256KiB", "--ring", "--keep-spool"])
+        .option(&["--buffer-size", "16KiB"]);
+    let done = run.done();
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let bytes = bytes(&run);
+    assert!((180_000..=256 << 10).contains(&bytes), "{bytes}");
+    let kernels = done.only().count("kernel");
+    assert!(kernels > 300, "{kernels}");
+}
+
+#[test]
 fn a_full_disk_stops_recording_and_not_the_program() {
     if !has_python() {
         return;

@@ -13,6 +13,9 @@ const FROM_ENVIRONMENT: [(&str, &str); 5] = [
     ("TRACEKIT_INJECT_RUN", "run"),
 ];
 
+/// A command line that is longer is cut: it is only shown, and stands in every file of a ring.
+const LONGEST: usize = 8 << 10;
+
 /// The header of a spool that starts now. `parent` is the process that this one was forked from, when
 /// that one was traced.
 pub(crate) fn header(parent: Option<u32>) -> Vec<u8> {
@@ -34,7 +37,11 @@ pub(crate) fn header(parent: Option<u32>) -> Vec<u8> {
         push_field(&mut fields, "start_ticks", ticks.as_bytes());
     }
     let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-    push_field(&mut fields, "command", &command);
+    push_field(
+        &mut fields,
+        "command",
+        &command[..command.len().min(LONGEST)],
+    );
     for (variable, name) in FROM_ENVIRONMENT {
         if let Some(value) = std::env::var_os(variable) {
             push_field(&mut fields, name, value.as_encoded_bytes());

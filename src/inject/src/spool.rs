@@ -74,8 +74,8 @@ impl Spool {
         })
     }
 
-    /// With a ring, makes room for `bytes` of records by removing the oldest; true when a new file began,
-    /// which then has to be told what [`Spool::begin`] does not know.
+    /// With a ring, makes room for `bytes` of records by removing the oldest; true when a new file began. It
+    /// has the facts about the process; devices, names and open ranges have to be told again.
     pub(crate) fn make_room(&self, bytes: usize) -> bool {
         let mut inner = lock(&self.inner);
         let Inner { file, ring, error } = &mut *inner;
