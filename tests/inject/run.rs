@@ -131,8 +131,10 @@ impl Run {
 
     fn program(&self) -> Command {
         let members = members();
-        let words: Vec<&str> = self.wrapper.iter().map(String::as_str).collect();
-        let words = [&words[..], &[env!("CARGO_BIN_EXE_tracekit")]].concat();
+        let wrapper: Vec<&str> = self.wrapper.iter().map(String::as_str).collect();
+        // Tests in the background of a shell are told to ignore interrupts, and would pass that on.
+        let words = ["env", "--default-signal"];
+        let words = [&words[..], &wrapper, &[env!("CARGO_BIN_EXE_tracekit")]].concat();
         let mut program = Command::new(words[0]);
         program
             .args(&words[1..])
