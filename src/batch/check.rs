@@ -134,6 +134,13 @@ impl RunCheck {
     pub fn has_regressed(&self) -> bool {
         self.times.iter().any(|time| time.verdict == "more")
     }
+
+    /// Why nothing can be said about it: of no time is it known whether it moved.
+    pub fn undecided(&self) -> Option<&'static str> {
+        let decided = self.times.iter().any(|time| time.verdict != "inconclusive");
+        let first = self.times.first().filter(|_| !decided);
+        first.map(|time| time.reason)
+    }
 }
 
 /// A run of the dataset.
@@ -358,7 +365,8 @@ pub fn junit(checked: &Checked) -> String {
         .filter(|run| run.has_regressed())
         .count();
     let tests = checked.runs.len() + checked.unchecked.len();
-    let skipped = checked.unchecked.len();
+    let undecided = checked.runs.iter().filter(|run| run.undecided().is_some());
+    let skipped = checked.unchecked.len() + undecided.count();
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     // Writing to a string cannot fail.
     let _ = writeln!(
@@ -374,7 +382,13 @@ pub fn junit(checked: &Checked) -> String {
         );
         let more = run.times.iter().filter(|time| time.verdict == "more");
         let told: Vec<String> = more.map(Moved::told).collect();
-        if told.is_empty() {
+        if let Some(reason) = run.undecided() {
+            let reason = xml(&format!("inconclusive: {reason}"));
+            let _ = writeln!(
+                out,
+                ">\n      <skipped message=\"{reason}\"/>\n    </testcase>"
+            );
+        } else if told.is_empty() {
             out.push_str("/>\n");
         } else {
             let told = xml(&told.join("; "));

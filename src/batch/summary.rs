@@ -1,9 +1,10 @@
 //! What a dataset says at a glance: the page `summary.html`, and what is told at the end of a batch.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
-use super::check::{Baseline, Cells, CheckOptions, Checked, check};
+use super::check::{Baseline, Cells, CheckOptions, Checked, RunCheck, check};
 use super::dataset::{Dataset, Output};
 use super::journal::{self, Journal};
 use super::manifest::replace;
@@ -644,23 +645,33 @@ pub fn checked_document(checked: &Checked, verbose: bool) -> Document {
             rows,
         }));
     }
-    let notes = checked
-        .unchecked
-        .iter()
-        .map(|(run, reason)| Note::new("not checked", format!("{run}: {reason}")));
+    let undecided = |run: &'_ RunCheck| Some((run.run.clone(), run.undecided()?));
+    let undecided: Vec<(String, &str)> = checked.runs.iter().filter_map(undecided).collect();
+    let unchecked = checked.unchecked.iter();
+    let notes = unchecked
+        .map(|(run, reason)| Note::new("not checked", format!("{run}: {reason}")))
+        .chain(
+            undecided
+                .iter()
+                .map(|(run, reason)| Note::new("inconclusive", format!("{run}: {reason}"))),
+        );
     let notes: Vec<Note> = notes.collect();
     if !notes.is_empty() {
         blocks.push(Block::Notes(notes));
     }
     let regressed = checked.runs.iter().filter(|run| run.has_regressed());
+    let mut lead = format!(
+        "{} of {} runs take more time than {}",
+        regressed.count(),
+        checked.runs.len(),
+        checked.baseline
+    );
+    if !undecided.is_empty() {
+        let _ = write!(lead, "; {} inconclusive", undecided.len());
+    }
     Document {
         title: "Check".to_owned(),
-        lead: format!(
-            "{} of {} runs take more time than {}",
-            regressed.count(),
-            checked.runs.len(),
-            checked.baseline
-        ),
+        lead,
         sections: vec![Section {
             title: None,
             blocks,
