@@ -40,6 +40,6 @@ pub use memory::{default_memory_limit, peak_memory};
 pub use merge::{Merged, merge};
 pub use pattern::Pattern;
 pub use run::{BatchEvent, BatchOptions, BatchReport, RecognisedRun, Shard, batch};
-pub use schema::{DATASET_TABLES, DatasetTable};
+pub use schema::{DATASET_TABLES, DatasetTable, dataset_tables_document};
 pub use summary::{checked_document, report_document};
 pub use table::{is_dataset, read_dataset, tables_named};

@@ -14,11 +14,14 @@ use super::progress::Progress;
 use super::reading::ReadingArgs;
 use super::threads;
 #[cfg(feature = "batch")]
-use crate::batch::{DATASET_TABLES, is_dataset, read_dataset, tables_named};
+use crate::batch::{
+    DATASET_TABLES, dataset_tables_document, is_dataset, read_dataset, tables_named,
+};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "batch")]
 use crate::frame::query_frames;
 use crate::frame::{DataFrame, TABLES, query, read_tables, tables_in, unanswerable};
+use crate::ingest::discover;
 use crate::report::{self, data_frame_document, data_frame_json, data_frame_rows, tables_document};
 
 const EXAMPLES: &str = "\
@@ -30,7 +33,7 @@ Examples:
   tracekit query --tables
       Which tables and columns there are.
   tracekit query dataset/ \"SELECT run, step_median_ns FROM runs ORDER BY run\"
-      The tables of a dataset that tracekit batch made.
+      The tables of a dataset that tracekit batch made; tracekit query dataset/ --tables lists them.
 
 Exit codes:
   0  done
@@ -116,7 +119,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     anstream::ColorChoice::from(args.color).write_global();
     let target = Target::new(args.output.as_deref())?;
     if args.tables {
-        target.write(&laid_out(args, &target, &tables_document(TABLES)))?;
+        target.write(&laid_out(args, &target, &known_tables(&args.input.paths)?))?;
         return Ok(Exit::Done);
     }
     let (paths, sql) = paths_and_sql(args)?;
@@ -129,7 +132,10 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     target.check_inputs(paths)?;
     let names = tables_in(sql);
     if names.is_empty() {
-        return Err(unanswerable(sql));
+        // What is wrong with a path is worth more than what that path does not have.
+        discover(paths)?;
+        let known: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+        return Err(unanswerable(sql, &known));
     }
     threads::start(args.input.threads)?;
     let options = args.reading.options();
@@ -158,17 +164,25 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     })
 }
 
+/// The tables of what is at `paths`; those of traces without any.
+fn known_tables(paths: &[PathBuf]) -> Result<report::Document> {
+    #[cfg(feature = "batch")]
+    if let [dataset] = paths
+        && is_dataset(dataset)
+    {
+        return Ok(dataset_tables_document());
+    }
+    discover(paths)?;
+    Ok(tables_document(TABLES))
+}
+
 /// Answers a question about a dataset that `tracekit batch` made.
 #[cfg(feature = "batch")]
 fn of_dataset(args: &Args, target: &Target, dataset: &Path, sql: &str) -> Result<Exit> {
     let names = tables_named(sql);
     if names.is_empty() {
         let known: Vec<&str> = DATASET_TABLES.iter().map(|table| table.name).collect();
-        let message = format!(
-            "the query names no table of the dataset: {}",
-            known.join(", ")
-        );
-        return Err(Error::new(ErrorKind::Query, message));
+        return Err(unanswerable(sql, &known));
     }
     threads::start(args.input.threads)?;
     let frames = read_dataset(dataset, &names)?;

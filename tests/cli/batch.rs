@@ -515,3 +515,35 @@ fn too_few_steps_are_no_verdict() {
     assert!(junit.contains("failures=\"0\" skipped=\"2\""), "{junit}");
     assert!(junit.contains("message=\"inconclusive: "), "{junit}");
 }
+
+#[test]
+fn a_dataset_tells_its_tables() {
+    let out = Folder::new();
+    let dataset = out.path().join("dataset");
+    let archive = runs();
+    assert_eq!(made(archive.path(), &dataset, "").code, 4);
+    let ask = |words: &[&str]| {
+        let mut command = command();
+        command.arg("query").arg(&dataset).args(words);
+        finish(command)
+    };
+    let tables = ask(&["--tables"]);
+    assert_eq!(tables.code, 0);
+    for part in ["7 tables", "inferences", "step_median_ns"] {
+        assert!(tables.out.contains(part), "{part}: {}", tables.out);
+    }
+    let refused = ask(&["SELEC 1"]).refused().to_owned();
+    assert!(refused.contains("SELEC"), "{refused}");
+    let refused = ask(&[""]).refused().to_owned();
+    assert!(refused.contains("the query is empty"), "{refused}");
+    let refused = ask(&["SELECT * FROM kernels"]).refused().to_owned();
+    assert!(refused.contains("there are runs, ranks"), "{refused}");
+    let mut command = command();
+    command.arg("query").arg(out.path().join("nothing"));
+    let refused = finish({
+        command.arg("SELECT run FROM runs");
+        command
+    });
+    assert!(refused.refused().contains("nothing"), "{}", refused.err);
+    assert!(!refused.err.contains("SQL"), "{}", refused.err);
+}
