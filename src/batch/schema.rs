@@ -237,7 +237,7 @@ pub fn dataset_tables_document() -> Document {
     let sections = DATASET_TABLES.iter().map(|table| {
         let ends = [("run", Text), ("date", Text)];
         let columns = ends.iter().chain(table.columns);
-        let notes = columns.map(|(name, dtype)| Note::new(*name, dtype.as_str()));
+        let notes = columns.map(|(name, dtype)| Note::new(name, dtype.as_str()));
         Section {
             title: Some(table.name.to_owned()),
             blocks: vec![
