@@ -5,6 +5,7 @@
 //! work        inputs, the largest first, to records                    (memory, analyse)
 //! journal     what is done, on disk before it counts                   (record)
 //! recognise   names and metadata to runs, strategies, repeats, ranks   (pattern)
+//! place       whether inputs are of the run that has their name
 //! dataset     records to runs, and their tables in Parquet             (schema, rows, table, page)
 //! manifest    what the dataset was made of                             (summary)
 //! merge       shards to one dataset
@@ -24,6 +25,7 @@ mod memory;
 mod merge;
 mod page;
 mod pattern;
+mod place;
 mod recognise;
 mod record;
 mod rows;

@@ -16,6 +16,7 @@ use super::journal::{Journal, Line};
 use super::manifest::{self, Manifest};
 use super::page;
 use super::pattern::Pattern;
+use super::place;
 use super::record::RECORD_VERSION;
 use super::summary;
 use super::work::{Work, work};
@@ -151,6 +152,10 @@ pub struct BatchReport {
     pub ranks_by: BTreeMap<String, u64>,
     /// What was recognised of every run, in the order of their names.
     pub recognised: Vec<RecognisedRun>,
+    /// Runs that got inputs of another folder than those they had, each with both folders.
+    pub pooled: Vec<String>,
+    /// There is a pattern, and it tells nothing about any input that was given.
+    pub idle_pattern: bool,
     /// It was interrupted.
     pub interrupted: bool,
 }
@@ -175,7 +180,8 @@ pub struct RecognisedRun {
 /// Analyses `inputs` into the dataset at `out`; what is there already is not done again.
 ///
 /// # Errors
-/// When `out` is no dataset, another batch writes to it, or it cannot be written. An input that cannot be
+/// When `out` is no dataset, another batch writes to it, or it cannot be written; and before anything is read, when
+/// a run would get files of another folder than those it has. An input that cannot be
 /// read is no error: it is a row of the dataset.
 pub fn batch(
     inputs: &Inputs,
@@ -200,12 +206,22 @@ pub fn batch(
         // Once there are pages, they are kept true.
         reports: options.reports || page::are_there(out),
     };
+    let pattern = options.pattern.as_ref();
+    let before = Dataset::of(&journal, pattern, &key);
+    // What is forgotten comes together with nothing.
+    if !options.prune {
+        let expected = place::expected(&before, inputs, pattern, options.shard);
+        if let Some(pooled) = expected.first() {
+            return Err(pooled.refused());
+        }
+    }
+    let before = place::runs(&before);
     let work = |journal: &mut Journal| -> Result<(Work, Dataset)> {
         let done = work(inputs, &analysis, &key, options, journal, progress)?;
         if options.prune && !done.interrupted {
             prune(journal, &done.ids)?;
         }
-        let dataset = Dataset::of(journal, options.pattern.as_ref(), &key);
+        let dataset = Dataset::of(journal, pattern, &key);
         Ok((done, dataset))
     };
     let (mut done, mut dataset) = work(&mut journal)?;
@@ -222,7 +238,7 @@ pub fn batch(
     let manifest = Manifest::new(
         &dataset,
         in_force,
-        options.pattern.as_ref(),
+        pattern,
         options.shard,
         &done.ids,
         !done.interrupted,
@@ -236,6 +252,10 @@ pub fn batch(
     report.analysed_bytes = done.analysed_bytes;
     report.skipped += done.passed + inputs.skipped.len() as u64;
     report.written = written;
+    let pooled = place::happened(&before, &dataset);
+    report.pooled = pooled.iter().map(place::Pooled::noted).collect();
+    report.idle_pattern =
+        pattern.is_some_and(|pattern| place::is_idle(pattern, &dataset, &done.ids));
     report.interrupted = done.interrupted;
     Ok(report)
 }

@@ -634,7 +634,7 @@ impl<'b> Producer<'_, 'b> {
 }
 
 /// How an input that is a file is called.
-fn id_of(path: &Path) -> String {
+pub(super) fn id_of(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 

@@ -410,6 +410,147 @@ fn mistakes_are_one_line_and_change_nothing() {
     assert_eq!(std::fs::read(&foreign).unwrap(), b"precious");
 }
 
+/// Two folders, each with the runs `baseline` and `NAME`, of different content.
+fn versions() -> Folder {
+    let folder = Folder::new();
+    for (version, case, own) in [("1.0", "two-steps", "old"), ("2.0", "host-only", "new")] {
+        folder.copy(&format!("{version}/baseline/rank0.json"), case);
+        folder.copy(&format!("{version}/{own}/rank0.json"), case);
+    }
+    folder
+}
+
+#[test]
+fn runs_of_one_name_in_two_folders_are_not_put_together_in_silence() {
+    let (archive, out) = (versions(), Folder::new());
+    let at = |name: &str| archive.path().join(name);
+    let dataset = out.path().join("dataset");
+    assert_eq!(made(&at("1.0"), &dataset, "").code, 0);
+    let before = files(&dataset);
+    let refused = made(&at("2.0"), &dataset, "");
+    for part in [
+        "'baseline'",
+        "1.0/baseline",
+        "2.0/baseline",
+        "--pattern",
+        "-o",
+    ] {
+        assert!(refused.refused().contains(part), "{part}: {}", refused.err);
+    }
+    // The folder of the run itself, and a file of it, are no other way around it.
+    let run = made(&at("2.0/baseline"), &dataset, "");
+    assert!(run.refused().contains("'baseline'"), "{}", run.err);
+    let part = made(&at("2.0"), &out.path().join("part"), "--shard 1/1");
+    assert_eq!(part.code, 0, "{}", part.err);
+    assert!(before == files(&dataset));
+
+    // Another run beside it, and more of the run that is there, are welcome.
+    assert_eq!(made(&at("2.0/new"), &dataset, "").code, 0);
+    archive.copy("1.0/baseline/rank1/trace.json", "host-only");
+    for given in [
+        "1.0",
+        "1.0/baseline",
+        "1.0/baseline/rank1/trace.json",
+        "1.0",
+    ] {
+        let run = made(&at(given), &dataset, "");
+        assert_eq!(run.code, 0, "{given}: {}", run.err);
+        assert!(!run.err.contains("warning"), "{given}: {}", run.err);
+    }
+    // The ways out: the parent, a pattern, and only what is given now.
+    let names = |dataset: &Path| {
+        query(
+            dataset,
+            "SELECT run, SUM(ranks) AS ranks FROM runs GROUP BY run ORDER BY run",
+        )
+    };
+    let meant = out.path().join("meant");
+    assert_eq!(made(&at("1.0"), &meant, "").code, 0);
+    assert_eq!(made(&at("2.0"), &meant, "--prune").code, 0);
+    assert_eq!(
+        names(&meant),
+        json!([{"run": "baseline", "ranks": 1}, {"run": "new", "ranks": 1}])
+    );
+    let pattern = "--pattern {run}/rank{rank}";
+    let run = made(&at("1.0"), &meant, pattern);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(!run.err.contains("warning"), "{}", run.err);
+    assert_eq!(names(&meant).as_array().unwrap().len(), 3);
+    assert_eq!(made(archive.path(), &dataset, "").code, 0);
+    assert_eq!(
+        names(&dataset),
+        json!([
+            {"run": "1.0/baseline", "ranks": 2},
+            {"run": "1.0/old", "ranks": 1},
+            {"run": "2.0/baseline", "ranks": 1},
+            {"run": "2.0/new", "ranks": 1},
+        ])
+    );
+}
+
+#[test]
+fn archives_that_add_to_a_run_of_another_are_told() {
+    let (versions, place, out) = (versions(), Folder::new(), Folder::new());
+    for version in ["1.0", "2.0"] {
+        std::fs::create_dir(place.path().join(version)).unwrap();
+        packed(&versions.path().join(version), &place.path().join(version));
+    }
+    let dataset = out.path().join("dataset");
+    let add = |name: &str| made(&place.path().join(name), &dataset, "--format json");
+    let first = add("1.0/plain.tar");
+    assert_eq!(first.json(0)["pooled"], json!([]));
+    let second = add("2.0/plain.tar");
+    assert_eq!(second.json(0)["pooled"].as_array().unwrap().len(), 1);
+    let warned = second.err.lines().filter(|line| line.contains("warning"));
+    let warned: Vec<&str> = warned.collect();
+    assert!(
+        warned.len() == 1 && warned[0].contains("'baseline'") && warned[0].contains("1.0/plain"),
+        "{}",
+        second.err
+    );
+    // It is told when it happens.
+    assert_eq!(add("2.0/plain.tar").json(0)["pooled"], json!([]));
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_is_told() {
+    let (archive, out) = (versions(), Folder::new());
+    let dataset = out.path().join("dataset");
+    let run = |pattern: &str| made(archive.path(), &dataset, &format!("--pattern {pattern}"));
+    let idle = run("{run}/worker{rank}");
+    assert_eq!(idle.code, 0, "{}", idle.err);
+    assert!(
+        idle.err
+            .contains("warning: --pattern '{run}/worker{rank}' matches no input"),
+        "{}",
+        idle.err
+    );
+    for pattern in ["{run}/new/rank{rank}", "rank{rank}"] {
+        let some = run(pattern);
+        assert_eq!(some.code, 0, "{}", some.err);
+        assert!(!some.err.contains("warning"), "{}", some.err);
+    }
+}
+
+#[test]
+fn a_list_without_paths_is_refused() {
+    let (archive, out) = (versions(), Folder::new());
+    let dataset = out.path().join("dataset");
+    for text in ["", "\n", " \n\t\r\n\n"] {
+        let list = archive.write("list", text);
+        let run = batch(&[Path::new("--list"), &list, Path::new("-o"), &dataset], "");
+        assert!(run.refused().contains("no inputs"), "{}", run.err);
+    }
+    // Standard input is empty, too.
+    let run = batch(&[Path::new("-o"), &dataset], "--list -");
+    assert!(run.refused().contains("no inputs"), "{}", run.err);
+    assert!(!dataset.exists());
+    let line = archive.path().join("1.0");
+    let list = archive.write("list", format!("  \n\n{}\n \n", line.display()));
+    let run = batch(&[Path::new("--list"), &list, Path::new("-o"), &dataset], "");
+    assert_eq!(run.code, 0, "{}", run.err);
+}
+
 #[test]
 fn memory_is_bounded() {
     let (archive, out) = (Folder::new(), Folder::new());

@@ -198,6 +198,12 @@ pub(super) fn run(args: &StartArgs) -> Result<Exit> {
     };
     // Standard input can be read but once.
     let listed = listed(args)?;
+    if let Some(list) = args.list.as_ref().filter(|_| args.paths.is_empty())
+        && listed.is_empty()
+    {
+        let error = Error::new(ErrorKind::Usage, "no inputs: the list has no path");
+        return Err(error.in_file(list));
+    }
     let find = || find_inputs(&args.paths, &listed);
     if args.watch {
         let once = |inputs: &Inputs| analyse(args, inputs, out, &options);
@@ -232,6 +238,19 @@ fn analyse(
     let progress = Progress::new(args.progress, args.quiet, args.verbose);
     let report = batch(inputs, out, options, &|event| progress.observe(&event))?;
     drop(progress);
+    if !args.quiet {
+        for pooled in &report.pooled {
+            say(&format!("warning: {pooled}"));
+        }
+        // Once is enough for one who watches.
+        if report.idle_pattern && (report.analysed > 0 || !args.watch) {
+            let pattern = args.pattern.as_ref().map(ToString::to_string);
+            say(&format!(
+                "warning: --pattern '{}' matches no input; names are recognised without it",
+                pattern.unwrap_or_default()
+            ));
+        }
+    }
     if !args.quiet && report.failed > 0 {
         say(&format!(
             "{} inputs failed: SELECT input, error FROM runs WHERE status = 'failed'",
@@ -261,7 +280,7 @@ fn listed(args: &StartArgs) -> Result<Vec<PathBuf>> {
     } else {
         fs::read_to_string(list).map_err(failed)?
     };
-    let lines = text.lines().filter(|line| !line.is_empty());
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
     Ok(lines.map(PathBuf::from).collect())
 }
 
