@@ -166,6 +166,6 @@ impl Level {
 pub struct Effect {
     /// Time of devices, summed over devices (of the host, in traces without device work).
     pub ns: Ns,
-    /// Of the window of all devices.
+    /// Of the window of all devices; on hosts, and where it is about whole steps, of what the summary names.
     pub share: f64,
 }

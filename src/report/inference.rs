@@ -89,7 +89,7 @@ fn ratios(run: &RunInferences) -> Vec<Note> {
     // Other parts of a report take steps where there are any: which window this is has to be said.
     let window = Note::new(
         "window",
-        "the whole captures of all devices together, also what is in no step; shares and effects are of it",
+        "the whole captures of all devices together, also what is in no step; shares are of it, and effects where a finding does not say of what else",
     );
     let shares = [
         ("compute", ratios.compute_ratio),
@@ -135,7 +135,7 @@ fn verdicts(run: &RunInferences) -> Table {
             Column::text("rule"),
             Column::text("verdict"),
             Column::ms("effect"),
-            Column::percent("of window"),
+            Column::percent("share"),
             Column::text("confidence"),
         ],
         rows: rows.collect(),
