@@ -34,6 +34,13 @@ pub(super) struct Found {
     pub(super) failure: Option<String>,
 }
 
+impl Found {
+    /// How it is called as an input.
+    pub(super) fn id(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+}
+
 /// What there is to read.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {

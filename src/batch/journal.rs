@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::input::Found;
 use super::record::{Brief, Failure, Record};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -96,6 +97,22 @@ pub(super) struct Input {
     pub(super) sha256: Option<String>,
     /// Why not.
     pub(super) failure: Option<Failure>,
+}
+
+impl Input {
+    /// A file before anything of it is read.
+    pub(super) fn of(found: &Found) -> Self {
+        Self {
+            id: found.id(),
+            below: found.below.clone(),
+            root: found.root.clone(),
+            named: found.named,
+            size: found.size,
+            modified_ns: found.modified_ns,
+            sha256: None,
+            failure: None,
+        }
+    }
 }
 
 /// A compressed archive that was read to its end.

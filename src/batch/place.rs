@@ -12,7 +12,6 @@ use super::pattern::Pattern;
 use super::recognise::recognise;
 use super::record::Brief;
 use super::run::Shard;
-use super::work::id_of;
 use crate::attribute::is_rank_folder;
 use crate::error::{Error, ErrorKind};
 use crate::ingest::archive::without_endings;
@@ -101,7 +100,7 @@ pub(super) fn expected(
 ) -> Vec<Pooled> {
     let before = runs(dataset);
     let found = inputs.found.iter();
-    let given: BTreeSet<String> = found.map(|found| id_of(&found.path)).collect();
+    let given: BTreeSet<String> = found.map(Found::id).collect();
     let is_given = |id: &str| {
         let archives = id.match_indices("!/").map(|(end, _)| &id[..end]);
         given.contains(id) || archives.into_iter().any(|archive| given.contains(archive))
@@ -119,7 +118,7 @@ pub(super) fn expected(
         if found.form.is_some() || found.failure.is_some() {
             return None;
         }
-        let input = input(found);
+        let input = Input::of(found);
         if shard.is_some_and(|shard| !shard.has(&input.id)) {
             return None;
         }
@@ -143,19 +142,6 @@ pub(super) fn happened(before: &Runs, dataset: &Dataset) -> Vec<Pooled> {
         (run.to_owned(), member.input.clone(), is_meant)
     });
     pooled(before, now)
-}
-
-fn input(found: &Found) -> Input {
-    Input {
-        id: id_of(&found.path),
-        below: found.below.clone(),
-        root: found.root.clone(),
-        named: found.named,
-        size: found.size,
-        modified_ns: found.modified_ns,
-        sha256: None,
-        failure: None,
-    }
 }
 
 /// The run of an input, and whether a pattern says so; `None` when that depends on its content.

@@ -1,7 +1,7 @@
 //! The tables of a dataset: the only spelling of their names, columns and types.
 
 use crate::frame::Dtype;
-use crate::report::{Block, Document, Note, Section};
+use crate::report::{Document, Note, described_tables};
 
 /// A table of a dataset. Folders give every table the columns `run` (text) and `date` (UTC, from the trace
 /// or the name of its file; `unknown` when neither tells).
@@ -234,23 +234,14 @@ pub const DATASET_TABLES: &[DatasetTable] = &[
 
 /// Every table of a dataset, described.
 pub fn dataset_tables_document() -> Document {
-    let sections = DATASET_TABLES.iter().map(|table| {
+    let described = DATASET_TABLES.iter().map(|table| {
         let ends = [("run", Text), ("date", Text)];
         let columns = ends.iter().chain(table.columns);
         let notes = columns.map(|(name, dtype)| Note::new(name, dtype.as_str()));
-        Section {
-            title: Some(table.name.to_owned()),
-            blocks: vec![
-                Block::Paragraph(format!("A row is {}.", table.about)),
-                Block::Notes(notes.collect()),
-            ],
-        }
+        (table.name, table.about, notes.collect())
     });
-    Document {
-        title: "Tables".to_owned(),
-        lead: format!("{} tables of a dataset", DATASET_TABLES.len()),
-        sections: sections.collect(),
-    }
+    let lead = format!("{} tables of a dataset", DATASET_TABLES.len());
+    described_tables(lead, described)
 }
 
 #[cfg(test)]

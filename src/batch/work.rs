@@ -354,16 +354,7 @@ impl<'b> Producer<'_, 'b> {
     }
 
     fn hand_out(&mut self, found: &Found) {
-        let input = Input {
-            id: id_of(&found.path),
-            below: found.below.clone(),
-            root: found.root.clone(),
-            named: found.named,
-            size: found.size,
-            modified_ns: found.modified_ns,
-            sha256: None,
-            failure: None,
-        };
+        let input = Input::of(found);
         if let Some(reason) = &found.failure {
             if self.takes(&input) {
                 self.shared.failed(input, Failure::unreadable(reason));
@@ -508,7 +499,7 @@ impl<'b> Producer<'_, 'b> {
 
     /// An archive that is one compressed stream.
     fn walked(&mut self, found: &Found, archive: &Archive, left: &mut u64) -> Result<()> {
-        let path = id_of(&found.path);
+        let path = found.id();
         if let Some(ids) = self.all_known(found, &path) {
             let mine = |id: &&String| {
                 let shard = self.shared.options.shard;
@@ -633,11 +624,6 @@ impl<'b> Producer<'_, 'b> {
     }
 }
 
-/// How an input that is a file is called.
-pub(super) fn id_of(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
-}
-
 /// Names of the members of one archive.
 #[derive(Default)]
 struct Names(BTreeMap<String, u32>);
@@ -660,7 +646,7 @@ impl Names {
             format!("{folder}/{name}")
         };
         Input {
-            id: format!("{}!/{name}{again}", id_of(&found.path)),
+            id: format!("{}!/{name}{again}", found.id()),
             below,
             root: found.root.clone(),
             named: false,

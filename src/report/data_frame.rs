@@ -97,24 +97,31 @@ pub fn data_frame_document(frame: &DataFrame) -> Document {
 
 /// Which tables there are.
 pub fn tables_document(tables: &[TableSchema]) -> Document {
-    let sections = tables.iter().map(|table| {
+    let described = tables.iter().map(|table| {
         let notes = table.columns.iter().map(|column| {
-            Note::new(
-                column.name,
-                format!("{}: {}", column.dtype.as_str(), column.about),
-            )
+            let text = format!("{}: {}", column.dtype.as_str(), column.about);
+            Note::new(column.name, text)
         });
-        Section {
-            title: Some(table.name.to_owned()),
-            blocks: vec![
-                Block::Paragraph(format!("A row is {}.", table.about)),
-                Block::Notes(notes.collect()),
-            ],
-        }
+        (table.name, table.about, notes.collect())
+    });
+    described_tables(format!("{} tables", tables.len()), described)
+}
+
+/// Tables by name, what a row of each is and a note on every column.
+pub(crate) fn described_tables<'t>(
+    lead: String,
+    tables: impl Iterator<Item = (&'t str, &'t str, Vec<Note>)>,
+) -> Document {
+    let sections = tables.map(|(name, about, columns)| Section {
+        title: Some(name.to_owned()),
+        blocks: vec![
+            Block::Paragraph(format!("A row is {about}.")),
+            Block::Notes(columns),
+        ],
     });
     Document {
         title: "Tables".to_owned(),
-        lead: format!("{} tables", tables.len()),
+        lead,
         sections: sections.collect(),
     }
 }

@@ -35,6 +35,8 @@ pub use chart::{
     Timeline, TimelineBin, TimelineLane,
 };
 pub use compare::comparison_document;
+#[cfg(feature = "batch")]
+pub(crate) use data_frame::described_tables;
 #[cfg(feature = "frames")]
 pub use data_frame::{data_frame_document, data_frame_json, data_frame_rows, tables_document};
 pub use decision::{
