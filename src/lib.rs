@@ -20,7 +20,6 @@ pub mod evidence;
 pub mod frame;
 pub mod gate;
 mod health;
-#[cfg(feature = "frames")]
 pub mod infer;
 pub mod ingest;
 pub mod inspect;

@@ -11,8 +11,7 @@ use crate::attribute::{
 };
 use crate::doctor::{Measures, judgement_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::frame::{Plan, Taken};
-use crate::infer::{Thresholds, infer_tables, tables_of_rules};
+use crate::infer::{Plan, Taken, Thresholds};
 use crate::ingest::{IngestOptions, Input, archive, kind};
 use crate::inspect::{By, Frame, InspectOptions, Inspected, Seen, Topic, View, subject_of};
 use crate::model::Trace;
@@ -77,11 +76,7 @@ impl Analysis {
             path: PathBuf::from("trace"),
             root: None,
         };
-        let plan = if self.infer {
-            Some(Plan::new(&tables_of_rules(&self.thresholds))?)
-        } else {
-            None
-        };
+        let plan = self.infer.then(|| Plan::new(&self.thresholds));
         let options = InspectOptions {
             by: vec![By::Phase],
             top: 0,
@@ -90,7 +85,7 @@ impl Analysis {
         let operators = subject_of(Topic::Operators);
         let look = |dissection: &Dissection<'_>, content: &[u8]| -> Result<Glance> {
             let view = View::new(dissection, content, &options);
-            let taken = plan.as_ref().map(|plan| plan.take(dissection, content));
+            let taken = plan.as_ref().map(|plan| plan.take(&view));
             Ok(Glance {
                 taken: taken.transpose()?,
                 operators: operators.look(&view)?,
@@ -120,14 +115,8 @@ impl Analysis {
         facts.verdict = verdict
             .and_then(|verdict| Some(verdict.as_str()?.to_owned()))
             .unwrap_or_default();
-        let mut attribution = attribution;
         let inferences = match (plan, glance.taken) {
-            (Some(plan), Some(taken)) => {
-                let tables = plan.tables(attribution, vec![taken])?;
-                let inferences = infer_tables(&tables, &self.thresholds)?;
-                attribution = tables.attribution;
-                inferences.into_iter().next()
-            }
+            (Some(plan), Some(taken)) => plan.infer(&attribution, vec![taken])?.into_iter().next(),
             _ => None,
         };
         facts.limited_by = inferences.as_ref().and_then(rows::limit);

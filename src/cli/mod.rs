@@ -22,7 +22,6 @@ mod exit;
 mod export;
 mod gate;
 mod generate;
-#[cfg(feature = "frames")]
 mod infer;
 mod inspect;
 #[cfg(not(feature = "batch"))]
@@ -68,7 +67,6 @@ enum Command {
     Attribute(attribute::Args),
     Inspect(inspect::Args),
     Compare(compare::Args),
-    #[cfg(feature = "frames")]
     Infer(infer::Args),
     #[cfg(feature = "frames")]
     Query(query::Args),
@@ -76,8 +74,6 @@ enum Command {
     Export(export::Args),
     #[cfg(feature = "batch")]
     Batch(Box<batch::Args>),
-    #[cfg(not(feature = "frames"))]
-    Infer(no_frames::Args),
     #[cfg(not(feature = "frames"))]
     Query(no_frames::Args),
     #[cfg(not(feature = "frames"))]
@@ -107,7 +103,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Attribute(args) => attribute::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Compare(args) => compare::run(args),
-        #[cfg(feature = "frames")]
         Command::Infer(args) => infer::run(args),
         #[cfg(feature = "frames")]
         Command::Query(args) => query::run(args),
@@ -116,7 +111,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         #[cfg(feature = "batch")]
         Command::Batch(args) => batch::run(args),
         #[cfg(not(feature = "frames"))]
-        Command::Infer(args) | Command::Query(args) | Command::Export(args) => no_frames::run(args),
+        Command::Query(args) | Command::Export(args) => no_frames::run(args),
         #[cfg(not(feature = "batch"))]
         Command::Batch(args) => no_frames::run(args),
         Command::Doctor(args) => doctor::run(args),

@@ -14,16 +14,11 @@ use crate::attribute::{Attribution, Request, RunResult};
 use crate::compare::{CompareOptions, Comparison, Verdict, compare_paths};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::Severity;
-use crate::inspect::{Survey, survey_paths};
+use crate::infer::{Plan, Thresholds, inferences};
+use crate::inspect::{Survey, survey_and, survey_paths};
 use crate::report::{
-    self, Document, OverviewParts, Section, brief_document, decision_document, overview_document,
-};
-#[cfg(feature = "frames")]
-use crate::{
-    frame::Plan,
-    infer::{Thresholds, inferences, tables_of_rules},
-    inspect::survey_and,
-    report::{Block, inferences_document},
+    self, Block, Document, OverviewParts, Section, brief_document, decision_document,
+    inferences_document, overview_document,
 };
 
 const EXAMPLES: &str = "\
@@ -93,9 +88,8 @@ pub(super) struct Args {
     #[arg(long = "decision", value_name = "FILE", help_heading = "Report")]
     decisions: Vec<PathBuf>,
 
-    /// Leave out what `tracekit infer` says, which takes more time than all the rest
+    /// Leave out what `tracekit infer` says
     #[arg(long, help_heading = "Report")]
-    #[cfg(feature = "frames")]
     no_inferences: bool,
 
     /// Write the pictures as SVG files into DIR, which is made when it is not there
@@ -218,7 +212,6 @@ fn seen(args: &Args, all: &[PathBuf]) -> Result<Seen> {
 }
 
 /// What is in the traces, and what other analyses say about them, each a section of the report: add more here.
-#[cfg(feature = "frames")]
 fn surveyed(
     args: &Args,
     request: &Request<'_>,
@@ -230,14 +223,13 @@ fn surveyed(
     }
     // One reading for both.
     let thresholds = Thresholds::default();
-    let plan = Plan::new(&tables_of_rules(&thresholds))?;
-    let (survey, taken) = survey_and(
-        request,
-        &|event| progress.observe(event),
-        |dissection, content| plan.take(dissection, content),
-    )?;
-    let tables = plan.tables(survey.attribution.clone(), taken)?;
-    let document = inferences_document(&inferences(tables, &thresholds)?, args.output.verbose);
+    let plan = Plan::new(&thresholds);
+    let (survey, taken) = survey_and(request, &|event| progress.observe(event), |view| {
+        plan.take(view)
+    })?;
+    let runs = plan.infer(&survey.attribution, taken)?;
+    let inferences = inferences(survey.attribution.clone(), runs, &thresholds);
+    let document = inferences_document(&inferences, args.output.verbose);
     let mut blocks = vec![Block::Paragraph(document.lead)];
     for section in document.sections {
         blocks.extend(section.title.map(Block::Paragraph));
@@ -248,17 +240,6 @@ fn surveyed(
         blocks,
     };
     Ok((survey, vec![section]))
-}
-
-/// Inferences need data frames, which this build does not have.
-#[cfg(not(feature = "frames"))]
-fn surveyed(
-    _: &Args,
-    request: &Request<'_>,
-    progress: &Progress,
-) -> Result<(Survey, Vec<Section>)> {
-    let survey = survey_paths(request, &|event| progress.observe(event))?;
-    Ok((survey, Vec::new()))
 }
 
 /// The files of a run.

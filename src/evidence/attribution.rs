@@ -10,7 +10,6 @@ use crate::attribute::{
 use crate::compare::{CompareOptions, compare_paths};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gate::{Json, PHASES, PROFILER_METRICS, TRACE_EVIDENCE_LEVEL, object, round};
-#[cfg(feature = "frames")]
 use crate::infer::Thresholds;
 use crate::ingest::IngestOptions;
 use crate::inspect::{By, Entry, Frame, InspectOptions, Topic, inspect_paths};
@@ -71,7 +70,6 @@ pub fn attribute_strategies(trace_root: &Path, strategies: &[String]) -> Result<
 
 /// Adds to the times of a strategy what `tracekit infer` says about the traces under `paths`: for each rule
 /// its verdict and the time that it is about.
-#[cfg(feature = "frames")]
 fn add_inferences(times: &mut Json, paths: &[PathBuf]) -> Result<()> {
     let options = AttributeOptions::default();
     let request = request(paths, &options, Vec::new());
@@ -89,13 +87,6 @@ fn add_inferences(times: &mut Json, paths: &[PathBuf]) -> Result<()> {
         );
     }
     times.set("inferences", verdicts);
-    Ok(())
-}
-
-/// Inferences need data frames, which this build does not have.
-#[cfg(not(feature = "frames"))]
-#[expect(clippy::unnecessary_wraps, reason = "with data frames, this may fail")]
-fn add_inferences(_: &mut Json, _: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 

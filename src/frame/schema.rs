@@ -7,7 +7,7 @@ mod time;
 mod trace;
 mod work;
 
-use crate::inspect::{By, InspectOptions, Topic};
+use crate::inspect::Topic;
 
 /// A table.
 #[derive(Debug, Clone, Copy)]
@@ -121,15 +121,6 @@ const EDGE: ColumnSchema = text(
     "operator_kernel, dependency, kernel_launch_delay, kernel_kernel_delay or sync_dependency",
 );
 const FILE: ColumnSchema = int("file", "number of the file in the list of inputs, from 0");
-
-/// How breakdowns group their rows in tables: as finely as they can, with every name.
-pub(super) fn options() -> InspectOptions {
-    InspectOptions {
-        by: vec![By::Phase, By::Step, By::Stream, By::Shape],
-        top: 0,
-        ..InspectOptions::default()
-    }
-}
 
 /// The tables by what they are about, in the order in which they are listed.
 const PARTS: &[&[TableSchema]] = &[

@@ -5,17 +5,12 @@ use std::collections::BTreeMap;
 use polars::prelude::*;
 
 use super::convert::data_frame;
-use super::events::events;
-use super::files::files;
 use super::schema::{self, Dtype, TableSchema};
-use super::work::device_work;
-use crate::attribute::{
-    Attribution, Dissection, ProgressEvent, RankResult, Request, attribute_and,
-};
+use crate::attribute::{Attribution, ProgressEvent, RankResult, Request, attribute_and};
 use crate::error::{Error, ErrorKind, Result};
 use crate::inspect::{
-    Frame, InspectOptions, Inspected, Seen, Topic, View, attribution_frame, health_frame,
-    subject_of,
+    Frame, InspectOptions, Inspected, Seen, Topic, View, attribution_frame, device_work, events,
+    files, health_frame, subject_of,
 };
 
 /// Tables over all files, by name.
@@ -47,7 +42,7 @@ pub fn read_tables(
 ) -> Result<Tables> {
     let plan = Plan::new(names)?;
     let (attribution, taken) = attribute_and(request, progress, |dissection, content| {
-        plan.take(dissection, content)
+        plan.take(&View::new(dissection, content, &plan.options))
     })?;
     plan.tables(attribution, taken)
 }
@@ -75,7 +70,7 @@ impl Plan {
         Ok(Self {
             wanted,
             topics,
-            options: schema::options(),
+            options: InspectOptions::finest(),
         })
     }
 
@@ -87,19 +82,19 @@ impl Plan {
     ///
     /// # Errors
     /// As those who look at it.
-    pub(crate) fn take(&self, dissection: &Dissection<'_>, content: &[u8]) -> Result<Taken> {
-        let view = View::new(dissection, content, &self.options);
-        let made = |frame: PolarsResult<DataFrame>| frame.map(Some).map_err(|error| failed(&error));
+    pub(crate) fn take(&self, view: &View<'_>) -> Result<Taken> {
+        let view = view.with(&self.options);
+        let made = |frame: Frame| data_frame(frame).map(Some).map_err(|error| failed(&error));
         let topics = self.topics.iter();
         let seen: Result<Vec<Seen>> = topics.map(|topic| subject_of(*topic).look(&view)).collect();
         Ok(Taken {
             events: if self.is_wanted("events") {
-                made(events(view.trace()))?
+                made(events(view.trace(), None, None))?
             } else {
                 None
             },
             device_work: if self.is_wanted("device_work") {
-                Some(device_work(&view)?)
+                made(device_work(&view, None)?)?
             } else {
                 None
             },
@@ -129,10 +124,6 @@ impl Plan {
                 frames.insert(name, whole);
             }
         }
-        if self.is_wanted("files") {
-            let table = files(&attribution).map_err(|error| failed(&error))?;
-            frames.insert("files", table);
-        }
         let mut made: Vec<Frame> = Vec::new();
         for (topic, seen) in self.topics.iter().zip(of_topics) {
             for frame in subject_of(*topic).tables(Inspected::of(&attribution, seen)) {
@@ -140,6 +131,9 @@ impl Plan {
                 debug_assert!(name.is_some(), "{} is in no schema", frame.name);
                 made.extend(name.map(|name| Frame { name, ..frame }));
             }
+        }
+        if self.is_wanted("files") {
+            made.push(files(&attribution));
         }
         if self.is_wanted("attribution") {
             made.push(attribution_frame(&attribution));
@@ -239,6 +233,26 @@ fn of_file(
     ];
     columns.extend(part.into_columns());
     DataFrame::new(rows, columns)
+}
+
+/// The rows of one run.
+///
+/// # Errors
+/// When Polars refuses.
+pub(crate) fn of_run(
+    frames: &BTreeMap<&'static str, DataFrame>,
+    run: &str,
+) -> Result<BTreeMap<&'static str, DataFrame>> {
+    let only = |frame: &DataFrame| {
+        let rows = frame.clone().lazy();
+        let rows = match frame.column("run") {
+            Ok(_) => rows.filter(col("run").eq(lit(run.to_owned()))),
+            Err(_) => rows,
+        };
+        rows.collect().map_err(|error| failed(&error))
+    };
+    let own = frames.iter().map(|(name, frame)| Ok((*name, only(frame)?)));
+    own.collect()
 }
 
 /// What Polars could not do. Its messages are about our tables, never about a file.

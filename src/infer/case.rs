@@ -1,21 +1,74 @@
 //! The tables of one run as a rule reads them: every number that it asks for becomes evidence.
 
-use polars::prelude::{AnyValue, DataFrame};
+use std::cmp::Reverse;
+use std::fmt;
 
+use super::condition::Condition;
 use super::inference::{Confidence, EventReference, Evidence, Level, Number, Verdict};
+use super::sum::{Sum, column};
+use super::table::{Part, Tables};
 use super::thresholds::Thresholds;
-use crate::error::Result;
-use crate::frame::{Tables, query};
+use crate::attribute::Attribution;
 
-/// Time of all devices of the run from the start to the end of the capture.
-pub(super) const WINDOW: &str =
-    "SELECT SUM(timeline_ns) FROM attribution WHERE step = 'all' AND device IS NOT NULL";
+/// Rows of a table.
+#[derive(Debug, Clone)]
+pub(super) struct Rows {
+    table: &'static str,
+    condition: Condition,
+}
+
+impl Rows {
+    /// All rows of `table`.
+    pub(super) fn of(table: &'static str) -> Self {
+        Self {
+            table,
+            condition: Condition::any_row(),
+        }
+    }
+
+    /// Those of which `condition` holds, too.
+    pub(super) fn and(&self, condition: Condition) -> Self {
+        Self {
+            table: self.table,
+            condition: self.condition.and(condition),
+        }
+    }
+}
+
+/// `FROM …`, as SQL.
+impl fmt::Display for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FROM {}", self.table)?;
+        let condition = self.condition.to_string();
+        if condition.is_empty() {
+            return Ok(());
+        }
+        write!(f, " WHERE {condition}")
+    }
+}
+
+/// Rows of the captures of whole devices, whose `timeline_ns` add up to the window: time of all devices of the run
+/// from the start to the end of the capture.
+pub(super) fn captures() -> Rows {
+    Rows::of("attribution")
+        .and(Condition::Is("step", &["all"]))
+        .and(Condition::IsKnown("device"))
+}
+
+/// Device work of `class`.
+pub(super) fn work_of(class: &'static [&'static str]) -> Rows {
+    Rows::of("device_work").and(Condition::Is("class", class))
+}
+
+/// Categories of calls of the CUDA and HIP runtimes.
+pub(super) const RUNTIME: &[&str] = &["cuda_runtime", "cuda_driver", "Runtime"];
 
 /// Names of the events that an inference shows.
 const EVENTS: usize = 3;
 
 /// One run under test.
 pub(super) struct Case<'a> {
+    attribution: &'a Attribution,
     tables: &'a Tables,
     thresholds: &'a Thresholds,
     code: &'static str,
@@ -83,8 +136,14 @@ impl Judgement {
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn new(tables: &'a Tables, thresholds: &'a Thresholds, code: &'static str) -> Self {
+    pub(super) fn new(
+        attribution: &'a Attribution,
+        tables: &'a Tables,
+        thresholds: &'a Thresholds,
+        code: &'static str,
+    ) -> Self {
         Self {
+            attribution,
             tables,
             thresholds,
             code,
@@ -106,146 +165,235 @@ impl<'a> Case<'a> {
         limit
     }
 
-    /// The rows that `sql` gives.
-    pub(super) fn rows(&self, sql: &str) -> Result<DataFrame> {
-        query(self.tables, sql)
+    /// The parts of the table with the numbers of the rows that are meant.
+    fn parts(&self, rows: &Rows) -> impl Iterator<Item = (&'a Part, Vec<u32>)> {
+        let parts = self.tables.parts(rows.table).iter();
+        parts.map(|part| (part, rows.condition.keep(part, part.rows())))
     }
 
-    /// The one number that `sql` gives.
-    pub(super) fn number(
+    /// The values of `columns` in each row.
+    pub(super) fn ints<const N: usize>(
+        &self,
+        columns: &[Sum; N],
+        rows: &Rows,
+    ) -> Vec<[Option<i64>; N]> {
+        let mut found = Vec::new();
+        for (part, rows) in self.parts(rows) {
+            let columns = columns.each_ref().map(|column| column.of(part));
+            found.extend(
+                rows.iter()
+                    .map(|row| columns.each_ref().map(|column| column.at(*row))),
+            );
+        }
+        found
+    }
+
+    /// The values of `columns` in the rows in which all are known.
+    pub(super) fn known<const N: usize>(&self, columns: &[Sum; N], rows: &Rows) -> Vec<[i64; N]> {
+        let all = self.ints(columns, rows).into_iter();
+        all.filter(|values| values.iter().all(Option::is_some))
+            .map(|values| values.map(Option::unwrap_or_default))
+            .collect()
+    }
+
+    /// The texts of column `name` in each row.
+    pub(super) fn texts(&self, name: &str, rows: &Rows) -> Vec<Option<&'a str>> {
+        let parts = self.parts(rows);
+        parts
+            .flat_map(|(part, rows)| {
+                let column = part.column(name);
+                rows.into_iter().map(move |row| column.text(row))
+            })
+            .collect()
+    }
+
+    /// How many rows there are.
+    pub(super) fn how_many(&self, rows: &Rows) -> i64 {
+        let count: usize = self.parts(rows).map(|(_, rows)| rows.len()).sum();
+        i64::try_from(count).unwrap_or(i64::MAX)
+    }
+
+    /// The sum of `values` over the rows in which they are known; `None` of no such row.
+    pub(super) fn sum_of(&self, values: &Sum, rows: &Rows) -> Option<i64> {
+        let mut sum: Option<i64> = None;
+        for (part, rows) in self.parts(rows) {
+            let values = values.of(part);
+            for value in rows.iter().filter_map(|row| values.at(*row)) {
+                sum = Some(sum.unwrap_or(0).saturating_add(value));
+            }
+        }
+        sum
+    }
+
+    /// A sum of times, which is 0 of no rows.
+    pub(super) fn ns(&mut self, name: &str, values: &Sum, rows: &Rows) -> i64 {
+        let sum = self.sum_of(values, rows).unwrap_or(0);
+        let sql = format!("SELECT COALESCE(SUM({values}), 0) {rows}");
+        self.note(name, "ns", Some(Number::Int(sum)), sql);
+        sum
+    }
+
+    /// A sum of bytes.
+    pub(super) fn bytes(&mut self, name: &str, values: &Sum, rows: &Rows) {
+        let sum = self.sum_of(values, rows);
+        let sql = format!("SELECT SUM({values}) {rows}");
+        self.note(name, "bytes", sum.map(Number::Int), sql);
+    }
+
+    /// A sum of shares of times, each rounded to nanoseconds, so that the sum depends on no order: of column `ns` the
+    /// part `share`, or what is not of that share, which is 0 of no rows.
+    pub(super) fn shared_ns(
         &mut self,
         name: &str,
-        unit: &'static str,
-        sql: &str,
-    ) -> Result<Option<Number>> {
-        let value = first_number(&self.rows(sql)?);
-        self.note(name, unit, value, sql);
-        Ok(value)
-    }
-
-    /// The one integer that `sql` gives; 0 where it gives none.
-    pub(super) fn int(&mut self, name: &str, unit: &'static str, sql: &str) -> Result<i64> {
-        Ok(match self.number(name, unit, sql)? {
-            Some(Number::Int(number)) => number,
-            _ => 0,
-        })
-    }
-
-    /// A sum of times, `SELECT SUM(…) FROM …`, which is 0 of no rows.
-    pub(super) fn ns(&mut self, name: &str, sql: &str) -> Result<i64> {
-        let sql = sql
-            .replacen("SELECT ", "SELECT COALESCE(", 1)
-            .replacen(" FROM", ", 0) FROM", 1);
-        self.int(name, "ns", &sql)
+        ns: &'static str,
+        (share, is_rest): (&'static str, bool),
+        rows: &Rows,
+    ) -> Option<i64> {
+        let mut sum: Option<i64> = None;
+        for (part, rows) in self.parts(rows) {
+            let (times, shares) = (part.column(ns), part.column(share));
+            for row in rows {
+                let Some((time, share)) = times.int(row).zip(shares.float(row)) else {
+                    continue;
+                };
+                let share = if is_rest { 1.0 - share } else { share };
+                #[expect(clippy::cast_possible_truncation, reason = "as SQL casts")]
+                let part = (time as f64 * share) as i64;
+                sum = Some(sum.unwrap_or(0).saturating_add(part));
+            }
+        }
+        let share = if is_rest {
+            format!("(1.0 - {share})")
+        } else {
+            share.to_owned()
+        };
+        let sum = sum.or(is_rest.then_some(0));
+        let sql = format!("SUM(CAST({ns} * {share} AS BIGINT))");
+        let sql = if is_rest {
+            format!("SELECT COALESCE({sql}, 0) {rows}")
+        } else {
+            format!("SELECT {sql} {rows}")
+        };
+        self.note(name, "ns", sum.map(Number::Int), sql);
+        sum
     }
 
     /// A number of things.
-    pub(super) fn count(&mut self, name: &str, sql: &str) -> Result<i64> {
-        self.int(name, "count", sql)
+    pub(super) fn count(&mut self, name: &str, rows: &Rows) -> i64 {
+        let count = self.how_many(rows);
+        let sql = format!("SELECT COUNT(*) {rows}");
+        self.note(name, "count", Some(Number::Int(count)), sql);
+        count
     }
 
-    /// A number that was computed from the rows of `sql`.
+    /// The size of the job; 0 where no file tells.
+    pub(super) fn world_size(&mut self) -> i64 {
+        let rows = Rows::of("files");
+        let sizes = self.known(&[column("world_size")], &rows).into_iter();
+        let most = sizes.map(|[size]| size).max();
+        let sql = format!("SELECT MAX(world_size) {rows}");
+        self.note("ranks of the job", "count", most.map(Number::Int), sql);
+        most.unwrap_or(0)
+    }
+
+    /// A number, with the query that gives it, or the rows that it is computed from.
     pub(super) fn note(
         &mut self,
         name: &str,
         unit: &'static str,
         value: Option<Number>,
-        sql: &str,
+        sql: impl Into<String>,
     ) {
         self.evidence.push(Evidence {
             name: name.to_owned(),
             value,
             unit,
-            query: sql.to_owned(),
+            query: sql.into(),
         });
     }
 
     /// The window of all devices; `None` without device work.
-    pub(super) fn window(&mut self) -> Result<Option<i64>> {
-        let window = self.ns("window", WINDOW)?;
-        Ok(Some(window).filter(|window| *window > 0))
+    pub(super) fn window(&mut self) -> Option<i64> {
+        let window = self.ns("window", &column("timeline_ns"), &captures());
+        Some(window).filter(|window| *window > 0)
     }
 
     /// How much of the device time has no launch in the file, which rules about launches must know.
-    pub(super) fn unlinked_share(&mut self) -> Result<f64> {
-        let all = first_number(&self.rows("SELECT SUM(dur_ns) FROM device_work")?);
-        let sql = "SELECT SUM(dur_ns) FROM device_work WHERE launch_event IS NULL";
-        let unlinked = self.ns("device time without a launch", sql)?;
-        let all = all.map_or(0.0, Number::as_f64);
-        Ok(if all > 0.0 {
-            unlinked as f64 / all
-        } else {
-            0.0
-        })
+    pub(super) fn unlinked_share(&mut self) -> f64 {
+        let work = Rows::of("device_work");
+        let all = self.sum_of(&column("dur_ns"), &work).unwrap_or(0);
+        let unlinked = self.ns(
+            "device time without a launch",
+            &column("dur_ns"),
+            &work.and(Condition::IsNull("launch_event")),
+        );
+        share(unlinked, all)
     }
 
     /// Counts communication kernels; a judgement where there are none, so that nothing can be said about them.
-    pub(super) fn without_collectives(&mut self) -> Result<Option<Judgement>> {
-        let calls = self.count(
-            "communication kernels",
-            "SELECT COUNT(*) FROM device_work WHERE class = 'communication'",
-        )?;
-        if calls > 0 {
-            return Ok(None);
+    pub(super) fn without_collectives(&mut self) -> Option<Judgement> {
+        if self.count("communication kernels", &work_of(&["communication"])) > 0 {
+            return None;
         }
-        let ranks = self.count("ranks of the job", "SELECT MAX(world_size) FROM files")?;
-        Ok(Some(if ranks > 1 {
+        let ranks = self.world_size();
+        Some(if ranks > 1 {
             Judgement::insufficient(format!(
                 "the job has {ranks} ranks, but no collective on a device is in the files"
             ))
         } else {
             Judgement::not_applicable("no collective runs on a device")
-        }))
+        })
     }
 
     /// How many calls that copy are in the files: where no copy is, copies were not recorded.
-    pub(super) fn copy_calls(&mut self) -> Result<i64> {
-        self.count(
-            "calls that copy",
-            "SELECT COUNT(*) FROM events WHERE ph = 'X' AND cat IN ('cuda_runtime', 'cuda_driver', 'Runtime') \
-             AND (name LIKE '%Memcpy%' OR name LIKE '%memcpy%')",
-        )
+    pub(super) fn copy_calls(&mut self) -> i64 {
+        let calls = Rows::of("events")
+            .and(Condition::Is("ph", &["X"]))
+            .and(Condition::Is("cat", RUNTIME))
+            .and(Condition::Has("name", &["Memcpy", "memcpy"]));
+        self.count("calls that copy", &calls)
     }
 
-    /// Names the first events that `sql` gives: columns `file`, `event` and `name`.
-    pub(super) fn blame(&mut self, sql: &str) -> Result<()> {
-        let rows = self.rows(&format!("{sql} LIMIT {EVENTS}"))?;
-        for row in 0..rows.height() {
-            let text = |column: &str| {
-                let value = rows.column(column).ok()?.get(row).ok()?;
-                Some(value.get_str()?.to_owned())
-            };
-            let number = |column: &str| int_at(&rows, column, row);
-            let (Some(file), Some(event)) = (number("file"), number("event")) else {
-                continue;
-            };
+    /// Names the rows with the most `by`.
+    pub(super) fn blame(&mut self, by: &Sum, rows: &Rows) {
+        self.blame_where(by, rows, |_, _| true);
+    }
+
+    /// Names the rows with the most `by` among those of which `is_meant` holds.
+    pub(super) fn blame_where(
+        &mut self,
+        by: &Sum,
+        rows: &Rows,
+        is_meant: impl Fn(&Part, u32) -> bool,
+    ) {
+        let mut worst: Vec<(Reverse<Option<i64>>, i64, i64, &str)> = Vec::new();
+        for (part, rows) in self.parts(rows) {
+            let by = by.of(part);
+            let [file, event, name] = ["file", "event", "name"].map(|name| part.column(name));
+            let found = rows
+                .into_iter()
+                .filter(|row| is_meant(part, *row))
+                .filter_map(|row| {
+                    let name = name.text(row).unwrap_or_default();
+                    Some((Reverse(by.at(row)), file.int(row)?, event.int(row)?, name))
+                });
+            worst.extend(found);
+        }
+        let order = |one: &(Reverse<Option<i64>>, i64, i64, &str)| (one.0, one.1, one.2);
+        if worst.len() > EVENTS {
+            worst.select_nth_unstable_by_key(EVENTS, order);
+            worst.truncate(EVENTS);
+        }
+        worst.sort_unstable_by_key(order);
+        for (_, file, event, name) in worst {
             let input = usize::try_from(file).ok();
-            let input = input.and_then(|file| self.tables.attribution.inputs.get(file));
+            let input = input.and_then(|file| self.attribution.inputs.get(file));
             self.events.push(EventReference {
                 path: input.map_or_else(String::new, |input| input.path.clone()),
                 event,
-                name: text("name").unwrap_or_default(),
+                name: name.to_owned(),
             });
         }
-        Ok(())
-    }
-}
-
-/// The integer in column `column` of row `row`.
-pub(super) fn int_at(rows: &DataFrame, column: &str, row: usize) -> Option<i64> {
-    match rows.column(column).ok()?.get(row).ok()? {
-        AnyValue::Null => None,
-        value => value.extract::<i64>(),
-    }
-}
-
-/// The first value of the first row.
-pub(super) fn first_number(rows: &DataFrame) -> Option<Number> {
-    match rows.columns().first()?.get(0).ok()? {
-        AnyValue::Null | AnyValue::Boolean(_) => None,
-        AnyValue::Float64(number) => number.is_finite().then_some(Number::Float(number)),
-        value if value.is_primitive_numeric() => value.extract::<i64>().map(Number::Int),
-        _ => None,
     }
 }
 

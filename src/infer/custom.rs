@@ -1,9 +1,14 @@
 //! Rules of the user's: one query, one comparison.
 
-use super::case::{Case, Judgement};
-use super::inference::{Category, Confidence, Inference, Level, Number, Verdict};
+use std::collections::BTreeSet;
+
+use super::case::Judgement;
+use super::inference::{Category, Confidence, Evidence, Inference, Level, Number, Verdict};
+use super::run::RunInferences;
 use super::thresholds::wrong;
-use crate::error::Result;
+use crate::attribute::Attribution;
+use crate::error::{Error, ErrorKind, Result};
+use crate::frame;
 
 /// A rule from a thresholds file.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,11 +112,10 @@ impl CustomRule {
         })
     }
 
-    /// What the rule makes of one run.
-    pub(super) fn infer(&self, mut case: Case<'_>) -> Result<Inference> {
-        let number = case.number("value", "", &self.sql)?.map(Number::as_f64);
+    /// What the rule makes of one run, of which its query gives `number`.
+    fn infer(&self, number: Option<Number>) -> Inference {
         let limit = format!("{} {}", self.operator.as_str(), self.threshold);
-        let judgement = match number {
+        let judgement = match number.map(Number::as_f64) {
             None => Judgement::insufficient("the query gives no number"),
             Some(number) => Judgement::when(
                 self.operator.holds(number, self.threshold),
@@ -123,16 +127,75 @@ impl CustomRule {
             level: Level::Medium,
             reason: "a rule of the user's".to_owned(),
         });
-        Ok(Inference {
+        Inference {
             code: self.name.clone(),
             category: Category::Own,
             verdict: judgement.verdict,
             summary: judgement.summary,
-            evidence: case.evidence,
+            evidence: vec![Evidence {
+                name: "value".to_owned(),
+                value: number,
+                unit: "",
+                query: self.sql.clone(),
+            }],
             events: Vec::new(),
             confidence,
             effect: None,
             next_action: self.next_action.clone(),
-        })
+        }
     }
+}
+
+/// The tables that `rules` ask for; `None` without rules.
+pub(super) fn plan(rules: &[CustomRule]) -> Option<frame::Plan> {
+    let names: BTreeSet<&str> = rules
+        .iter()
+        .flat_map(|rule| frame::tables_in(&rule.sql))
+        .collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    // No name at all would mean all tables.
+    let names = if names.is_empty() {
+        vec!["files"]
+    } else {
+        names
+    };
+    (!rules.is_empty())
+        .then(|| frame::Plan::new(&names).expect("only names of tables are found in queries"))
+}
+
+/// Adds to each run what `rules` make of it.
+///
+/// # Errors
+/// When a query cannot be answered.
+pub(super) fn infer(
+    plan: &frame::Plan,
+    rules: &[CustomRule],
+    attribution: &Attribution,
+    taken: Vec<frame::Taken>,
+    runs: &mut [RunInferences],
+) -> Result<()> {
+    let tables = plan.tables(attribution.clone(), taken)?;
+    let is_alone = runs.len() == 1;
+    for run in runs {
+        let own;
+        let frames = if is_alone {
+            &tables.frames
+        } else {
+            own = frame::of_run(&tables.frames, &run.run)?;
+            &own
+        };
+        for rule in rules {
+            let answer = frame::query_frames(frames, &rule.sql).map_err(|error| {
+                let message = format!("rule '{}': {}", rule.name, error.reason());
+                Error::new(ErrorKind::Query, message)
+            })?;
+            let number = match frame::first_number(&answer) {
+                Some(frame::Number::Int(number)) => Some(Number::Int(number)),
+                Some(frame::Number::Float(number)) => Some(Number::Float(number)),
+                None => None,
+            };
+            run.inferences.push(rule.infer(number));
+        }
+    }
+    Ok(())
 }

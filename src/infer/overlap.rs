@@ -1,20 +1,14 @@
-//! Ranges of time in the rows of queries.
+//! Ranges of time in rows of tables.
 
-use polars::prelude::DataFrame;
-
-use super::case::int_at;
 use crate::attribute::{overlap, union};
 use crate::units::{Ns, Span};
 
-/// The ranges from column `from` to column `to`, by `file`; in order.
-pub(super) fn ranges(rows: &DataFrame, from: &str, to: &str) -> Vec<(i64, Span)> {
-    let mut ranges: Vec<(i64, Span)> = (0..rows.height())
-        .filter_map(|row| {
-            let at = |column| int_at(rows, column, row);
-            let (from, to) = (at(from)?, at(to)?);
-            (from < to).then_some(())?;
-            Some((at("file")?, Span::new(Ns(from), Ns(to))))
-        })
+/// The ranges of rows of file, start and end; by file, in order.
+pub(super) fn ranges(rows: &[[i64; 3]]) -> Vec<(i64, Span)> {
+    let mut ranges: Vec<(i64, Span)> = rows
+        .iter()
+        .filter(|[_, from, to]| from < to)
+        .map(|[file, from, to]| (*file, Span::new(Ns(*from), Ns(*to))))
         .collect();
     ranges.sort_unstable_by_key(|(file, span)| (*file, span.start, span.end));
     ranges

@@ -2,11 +2,9 @@
 
 use serde::{Serialize, Serializer};
 
-use super::case::{Case, first_number};
-use super::inference::Number;
-use super::thresholds::Thresholds;
-use crate::error::Result;
-use crate::frame::Tables;
+use super::case::{Case, Rows, captures, work_of};
+use super::condition::Condition;
+use super::sum::column;
 
 /// Shares of the window of all devices. An instant counts for the most useful thing that runs in it:
 /// compute before communication before copies and fills.
@@ -45,43 +43,25 @@ impl Serialize for Ratio {
     }
 }
 
-/// The ratios of the run that `tables` are of.
-pub(super) fn ratios(tables: &Tables, thresholds: &Thresholds) -> Result<Ratios> {
-    let mut case = Case::new(tables, thresholds, "");
-    let Some(window) = case.window()? else {
-        let none = Ratio::NotApplicable;
-        return Ok(Ratios {
-            window: WINDOW,
-            compute_ratio: none,
-            memory_ratio: none,
-            communication_ratio: none,
-            idle_ratio: none,
-        });
+/// The ratios of the run that `case` is about.
+pub(super) fn ratios(case: &Case<'_>) -> Ratios {
+    let time = column("timeline_ns");
+    let window = case.sum_of(&time, &captures()).unwrap_or(0);
+    let of = |part: Option<i64>| match window {
+        0 => Ratio::NotApplicable,
+        window => Ratio::Of(part.unwrap_or(0) as f64 / window as f64),
     };
-    let number = |sql: &str| -> Result<Option<i64>> {
-        Ok(match first_number(&case.rows(sql)?) {
-            Some(Number::Int(number)) => Some(number),
-            _ => None,
-        })
-    };
-    let held = |classes: &str| {
-        number(&format!(
-            "SELECT SUM(held_ns) FROM device_work WHERE class IN ({classes})"
-        ))
-    };
-    let calls = number("SELECT COUNT(*) FROM device_work WHERE class = 'communication'")?;
-    let idle = number(
-        "SELECT SUM(timeline_ns) FROM attribution WHERE step = 'all' AND device IS NOT NULL AND bucket = 'idle'",
-    )?;
-    let of = |part: Option<i64>| Ratio::Of(part.unwrap_or(0) as f64 / window as f64);
-    Ok(Ratios {
+    let held = |rows: &Rows| of(case.sum_of(&column("held_ns"), rows));
+    let collectives = work_of(&["communication"]);
+    let idle = captures().and(Condition::Is("bucket", &["idle"]));
+    Ratios {
         window: WINDOW,
-        compute_ratio: of(held("'compute'")?),
-        memory_ratio: of(held("'memcpy', 'memset'")?),
-        communication_ratio: match calls {
-            Some(0) | None => Ratio::NotApplicable,
-            Some(_) => of(held("'communication'")?),
+        compute_ratio: held(&work_of(&["compute"])),
+        memory_ratio: held(&work_of(&["memcpy", "memset"])),
+        communication_ratio: match case.how_many(&collectives) {
+            0 => Ratio::NotApplicable,
+            _ => held(&collectives),
         },
-        idle_ratio: of(idle),
-    })
+        idle_ratio: of(case.sum_of(&time, &idle)),
+    }
 }

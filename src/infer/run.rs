@@ -1,19 +1,26 @@
 //! From paths to inferences.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-use polars::prelude::{IntoLazy as _, LazyFrame, col, lit};
+use rayon::prelude::*;
 use serde::Serialize;
 
-use super::case::{Case, Judgement, first_number, share};
-use super::inference::{Confidence, Effect, Inference, Level, Number, Verdict};
+use super::case::{Case, Rows, share};
+use super::condition::Condition;
+use super::inference::{Confidence, Effect, Inference, Level, Verdict};
+use super::plan::Plan;
 use super::ratios::{Ratios, ratios};
 use super::rules::{RULES, Rule};
+use super::sum::column;
+use super::table::Tables;
 use super::thresholds::Thresholds;
-use crate::attribute::{InputRecord, ProgressEvent, Request, SkippedInput, Tool};
-use crate::error::{Error, ErrorKind, Result};
-use crate::frame::{Tables, query, read_tables, tables_in};
+use crate::attribute::{
+    Attribution, InputRecord, ProgressEvent, Request, SkippedInput, Tool, attribute_and,
+};
+use crate::error::Result;
 use crate::health::HealthEntry;
+use crate::inspect::{InspectOptions, View};
 use crate::units::Ns;
 
 /// Name and version of the JSON schema.
@@ -54,27 +61,46 @@ pub struct RunInferences {
     pub inferences: Vec<Inference>,
 }
 
+impl RunInferences {
+    /// Puts what holds and matters most first.
+    pub(super) fn put_in_order(&mut self) {
+        self.inferences.sort_by_key(|inference| {
+            let effect = inference.effect.map_or(Ns::ZERO, |effect| effect.ns);
+            let is_supported = inference.verdict == Verdict::Supported;
+            (
+                inference.verdict,
+                Reverse(if is_supported { effect } else { Ns::ZERO }),
+            )
+        });
+    }
+}
+
 /// Reads every trace under the paths of `request` and tests every rule on every run.
 ///
 /// # Errors
-/// As [`read_tables`], and when the query of a rule of the user's cannot be answered.
+/// As [`attribute_paths`](crate::attribute::attribute_paths), and when the query of a rule of the user's
+/// cannot be answered.
 pub fn infer_paths(
     request: &Request<'_>,
     thresholds: &Thresholds,
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Inferences> {
-    let tables = read_tables(request, &tables_of_rules(thresholds), progress)?;
-    inferences(tables, thresholds)
+    let plan = Plan::new(thresholds);
+    let options = InspectOptions::finest();
+    let (attribution, taken) = attribute_and(request, progress, |dissection, content| {
+        plan.take(&View::new(dissection, content, &options))
+    })?;
+    let runs = plan.infer(&attribution, taken)?;
+    Ok(inferences(attribution, runs, thresholds))
 }
 
-/// Tests every rule on every run of `tables`, which must have those that rules read.
-///
-/// # Errors
-/// As [`infer_tables`].
-pub(crate) fn inferences(tables: Tables, thresholds: &Thresholds) -> Result<Inferences> {
-    let runs = infer_tables(&tables, thresholds)?;
-    let attribution = tables.attribution;
-    Ok(Inferences {
+/// What was inferred about the runs of `attribution`.
+pub(crate) fn inferences(
+    attribution: Attribution,
+    runs: Vec<RunInferences>,
+    thresholds: &Thresholds,
+) -> Inferences {
+    Inferences {
         schema_version: SCHEMA_VERSION,
         tool: attribution.tool,
         options: attribution.options,
@@ -83,94 +109,33 @@ pub(crate) fn inferences(tables: Tables, thresholds: &Thresholds) -> Result<Infe
         skipped: attribution.skipped,
         runs,
         health: attribution.health,
-    })
-}
-
-/// The tables that rules read.
-pub(crate) fn tables_of_rules(thresholds: &Thresholds) -> Vec<&'static str> {
-    let mut names: BTreeSet<&str> = RULES.iter().flat_map(|rule| rule.tables).copied().collect();
-    names.insert("health");
-    for rule in thresholds.rules() {
-        names.extend(tables_in(&rule.sql));
     }
-    names.into_iter().collect()
 }
 
-/// Tests every rule on every run of `tables`, which must have those that rules read.
-///
-/// # Errors
-/// When the query of a rule of the user's cannot be answered.
-pub(crate) fn infer_tables(tables: &Tables, thresholds: &Thresholds) -> Result<Vec<RunInferences>> {
-    let runs = 0..tables.attribution.runs.len();
-    runs.map(|run| of_run(tables, run, thresholds)).collect()
-}
-
-fn of_run(tables: &Tables, number: usize, thresholds: &Thresholds) -> Result<RunInferences> {
-    let attribution = &tables.attribution;
-    let name = attribution.runs[number].name.clone();
-    let own;
-    let tables = if attribution.runs.len() == 1 {
-        tables
-    } else {
-        own = only(tables, &name)?;
-        &own
-    };
-    let grounds = Grounds::of(tables)?;
-    let built_in = RULES
-        .iter()
-        .map(|rule| infer(rule, tables, thresholds, &grounds));
-    let mut inferences: Vec<Inference> = built_in.collect::<Result<_>>()?;
-    for rule in thresholds.rules() {
-        let inference = rule
-            .infer(Case::new(tables, thresholds, ""))
-            .map_err(|error| {
-                let message = format!("rule '{}': {}", rule.name, error.reason());
-                Error::new(ErrorKind::Query, message)
-            })?;
-        inferences.push(inference);
-    }
-    inferences.sort_by_key(|inference| {
-        let effect = inference.effect.map_or(Ns::ZERO, |effect| effect.ns);
-        let is_supported = inference.verdict == Verdict::Supported;
-        (
-            inference.verdict,
-            std::cmp::Reverse(if is_supported { effect } else { Ns::ZERO }),
-        )
-    });
-    let files = attribution.runs[number].ranks.iter();
+/// What the built-in rules make of run number `number`, whose tables are `tables`.
+pub(super) fn of_run(
+    attribution: &Attribution,
+    number: usize,
+    tables: &Tables,
+    thresholds: &Thresholds,
+) -> RunInferences {
+    let case = |code| Case::new(attribution, tables, thresholds, code);
+    let grounds = Grounds::of(&case(""));
+    let inferences = RULES
+        .par_iter()
+        .map(|rule| infer(rule, case(rule.code), thresholds, &grounds));
+    let run = &attribution.runs[number];
     let path = |rank: &usize| {
         attribution.inputs[attribution.ranks[*rank].input]
             .path
             .clone()
     };
-    Ok(RunInferences {
-        run: name,
-        files: files.map(path).collect(),
-        ratios: ratios(tables, thresholds)?,
-        inferences,
-    })
-}
-
-/// The rows of one run.
-fn only(tables: &Tables, run: &str) -> Result<Tables> {
-    let mut frames = BTreeMap::new();
-    for (name, frame) in &tables.frames {
-        let has_runs = frame.column("run").is_ok();
-        let rows: LazyFrame = frame.clone().lazy();
-        let rows = if has_runs {
-            rows.filter(col("run").eq(lit(run)))
-        } else {
-            rows
-        };
-        let rows = rows
-            .collect()
-            .map_err(|error| Error::new(ErrorKind::Query, error.to_string().replace('\n', " ")))?;
-        frames.insert(*name, rows);
+    RunInferences {
+        run: run.name.clone(),
+        files: run.ranks.iter().map(path).collect(),
+        ratios: ratios(&case("")),
+        inferences: inferences.collect(),
     }
-    Ok(Tables {
-        attribution: tables.attribution.clone(),
-        frames,
-    })
 }
 
 /// What the traces are like, whatever is asked of them.
@@ -182,23 +147,24 @@ struct Grounds {
 }
 
 impl Grounds {
-    fn of(tables: &Tables) -> Result<Self> {
-        let int = |sql: &str| -> Result<i64> {
-            Ok(match first_number(&query(tables, sql)?) {
-                Some(Number::Int(number)) => number,
-                _ => 0,
-            })
-        };
-        let all = int("SELECT SUM(dur_ns) FROM device_work")?;
-        let linked = int("SELECT SUM(dur_ns) FROM device_work WHERE launch_event IS NOT NULL")?;
-        Ok(Self {
-            steps: int(
-                "SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM step_ranges WHERE partial = FALSE GROUP BY rank) AS counted",
-            )?,
+    fn of(case: &Case<'_>) -> Self {
+        let work = Rows::of("device_work");
+        let length = column("dur_ns");
+        let all = case.sum_of(&length, &work).unwrap_or(0);
+        let linked = work.and(Condition::IsKnown("launch_event"));
+        let linked = case.sum_of(&length, &linked).unwrap_or(0);
+        let whole = Rows::of("step_ranges").and(Condition::IsFalse("partial"));
+        let mut steps: BTreeMap<Option<i64>, i64> = BTreeMap::new();
+        for [rank] in case.ints(&[column("rank")], &whole) {
+            *steps.entry(rank).or_default() += 1;
+        }
+        let lost = Condition::Is("severity", &["data_loss", "error"]);
+        Self {
+            steps: steps.into_values().max().unwrap_or(0),
             linked: (all > 0).then(|| share(linked, all)),
-            losses: int("SELECT COUNT(*) FROM health WHERE severity IN ('data_loss', 'error')")?,
-            device_events: int("SELECT COUNT(*) FROM device_work")?,
-        })
+            losses: case.how_many(&Rows::of("health").and(lost)),
+            device_events: case.how_many(&work),
+        }
     }
 
     /// How sure a verdict on these traces can be.
@@ -252,14 +218,8 @@ impl Grounds {
     }
 }
 
-fn infer(
-    rule: &Rule,
-    tables: &Tables,
-    thresholds: &Thresholds,
-    grounds: &Grounds,
-) -> Result<Inference> {
-    let mut case = Case::new(tables, thresholds, rule.code);
-    let judgement: Judgement = (rule.judge)(&mut case)?;
+fn infer(rule: &Rule, mut case: Case<'_>, thresholds: &Thresholds, grounds: &Grounds) -> Inference {
+    let judgement = (rule.judge)(&mut case);
     let decided = matches!(judgement.verdict, Verdict::Supported | Verdict::Refuted);
     let confidence = decided.then(|| {
         let mut found = grounds.confidence(rule.needs_launches, thresholds);
@@ -272,7 +232,7 @@ fn infer(
         }
         found
     });
-    Ok(Inference {
+    Inference {
         code: rule.code.to_owned(),
         category: rule.category,
         verdict: judgement.verdict,
@@ -285,5 +245,5 @@ fn infer(
             share: share(ns, whole),
         }),
         next_action: rule.next_action.to_owned(),
-    })
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "frames")]
 use super::custom::CustomRule;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -12,6 +13,7 @@ const DEFAULT: &str = include_str!("thresholds.toml");
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thresholds {
     limits: BTreeMap<String, BTreeMap<String, f64>>,
+    #[cfg(feature = "frames")]
     rules: Vec<CustomRule>,
 }
 
@@ -20,6 +22,7 @@ impl Default for Thresholds {
         let table = DEFAULT.parse().expect("the default thresholds are TOML");
         let mut thresholds = Self {
             limits: BTreeMap::new(),
+            #[cfg(feature = "frames")]
             rules: Vec::new(),
         };
         thresholds
@@ -51,9 +54,16 @@ impl Thresholds {
     fn read(&mut self, table: &toml::Table, is_known: impl Fn(&str, &str) -> bool) -> Result<()> {
         for (code, limits) in table {
             if code == "rule" {
-                let rules = limits.as_array().ok_or_else(|| wrong("use [[rule]]"))?;
-                self.rules = rules.iter().map(CustomRule::read).collect::<Result<_>>()?;
-                continue;
+                #[cfg(not(feature = "frames"))]
+                return Err(wrong(
+                    "[[rule]] needs data frames, which this build does not have",
+                ));
+                #[cfg(feature = "frames")]
+                {
+                    let rules = limits.as_array().ok_or_else(|| wrong("use [[rule]]"))?;
+                    self.rules = rules.iter().map(CustomRule::read).collect::<Result<_>>()?;
+                    continue;
+                }
             }
             let limits = limits
                 .as_table()
@@ -92,6 +102,7 @@ impl Thresholds {
     }
 
     /// Rules of the user's, in their order.
+    #[cfg(feature = "frames")]
     pub fn rules(&self) -> &[CustomRule] {
         &self.rules
     }

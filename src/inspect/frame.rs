@@ -59,12 +59,33 @@ pub enum Unit {
 pub enum Values {
     /// Text, as it is in the trace.
     Text(Vec<Option<String>>),
+    /// Text of which rows share much.
+    Name(Names),
     /// Integers.
     Int(Vec<Option<i64>>),
     /// Numbers; never NaN or infinite.
     Float(Vec<Option<f64>>),
     /// Flags.
     Bool(Vec<Option<bool>>),
+}
+
+/// Texts that are stored once, however many rows have them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Names {
+    /// The texts; some may be equal.
+    pub texts: Vec<String>,
+    /// Which of them a row has.
+    pub numbers: Vec<Option<u32>>,
+}
+
+impl Names {
+    /// The text in row `row`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn get(&self, row: usize) -> Option<&str> {
+        Some(&self.texts[self.numbers[row]? as usize])
+    }
 }
 
 /// One value of a frame.
@@ -87,6 +108,7 @@ impl Values {
     pub fn len(&self) -> usize {
         match self {
             Self::Text(values) => values.len(),
+            Self::Name(names) => names.numbers.len(),
             Self::Int(values) => values.len(),
             Self::Float(values) => values.len(),
             Self::Bool(values) => values.len(),
@@ -105,6 +127,7 @@ impl Values {
     pub fn get(&self, row: usize) -> Entry<'_> {
         match self {
             Self::Text(values) => values[row].as_deref().map_or(Entry::Null, Entry::Text),
+            Self::Name(names) => names.get(row).map_or(Entry::Null, Entry::Text),
             Self::Int(values) => values[row].map_or(Entry::Null, Entry::Int),
             Self::Float(values) => values[row].map_or(Entry::Null, Entry::Float),
             Self::Bool(values) => values[row].map_or(Entry::Null, Entry::Bool),
@@ -115,6 +138,14 @@ impl Values {
     fn append(&mut self, later: Self) {
         match (self, later) {
             (Self::Text(values), Self::Text(mut later)) => values.append(&mut later),
+            (Self::Name(names), Self::Name(mut later)) => {
+                let before = u32::try_from(names.texts.len()).unwrap_or(u32::MAX);
+                names.texts.append(&mut later.texts);
+                let numbers = later.numbers.into_iter();
+                names
+                    .numbers
+                    .extend(numbers.map(|number| Some(number? + before)));
+            }
             (Self::Int(values), Self::Int(mut later)) => values.append(&mut later),
             (Self::Float(values), Self::Float(mut later)) => values.append(&mut later),
             (Self::Bool(values), Self::Bool(mut later)) => values.append(&mut later),
@@ -133,7 +164,8 @@ impl Frame {
         }
     }
 
-    fn with(mut self, name: &'static str, unit: Unit, values: Values) -> Self {
+    /// Adds a column.
+    pub(super) fn with(mut self, name: &'static str, unit: Unit, values: Values) -> Self {
         debug_assert!(
             self.columns.is_empty() || values.len() == self.len(),
             "{name}"
@@ -269,6 +301,32 @@ impl Frame {
         for (column, later) in self.columns.iter_mut().zip(later.columns) {
             debug_assert_eq!(column.name, later.name);
             column.values.append(later.values);
+        }
+    }
+
+    /// The rows with these numbers.
+    pub(crate) fn only(self, rows: &[u32]) -> Self {
+        fn picked<T: Clone>(values: &[T], rows: &[u32]) -> Vec<T> {
+            rows.iter()
+                .map(|row| values[*row as usize].clone())
+                .collect()
+        }
+        let columns = self.columns.into_iter().map(|column| {
+            let values = match column.values {
+                Values::Text(values) => Values::Text(picked(&values, rows)),
+                Values::Name(names) => Values::Name(Names {
+                    numbers: picked(&names.numbers, rows),
+                    texts: names.texts,
+                }),
+                Values::Int(values) => Values::Int(picked(&values, rows)),
+                Values::Float(values) => Values::Float(picked(&values, rows)),
+                Values::Bool(values) => Values::Bool(picked(&values, rows)),
+            };
+            Series { values, ..column }
+        });
+        Self {
+            columns: columns.collect(),
+            ..self
         }
     }
 

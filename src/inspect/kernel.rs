@@ -24,10 +24,11 @@ use super::frame::{Frame, Unit};
 use super::hta_breakdown;
 use super::matrix_units::is_used_by;
 use super::options::{By, Definition};
+use super::recorded::{Recorded, recorded_at};
 use super::subject::{Inspected, Subject, stacked};
 use super::tensor_core_time;
 use super::view::View;
-use crate::attribute::{Bucket, DeviceClass, NONE, Work};
+use crate::attribute::{Bucket, DeviceClass, NONE};
 use crate::error::Result;
 use crate::model::{EventId, Ident, StrId};
 use crate::units::Ns;
@@ -98,25 +99,6 @@ struct Shape {
     shared_memory: Option<i64>,
 }
 
-/// What the arguments of a device event say.
-#[derive(Debug, Clone, Copy, Default)]
-struct Recorded {
-    shape: Shape,
-    /// In millionths.
-    blocks_per_sm: Option<i64>,
-    /// In millionths of a percent.
-    occupancy: Option<i64>,
-}
-
-const KEYS: &[&str] = &[
-    "grid",
-    "block",
-    "registers per thread",
-    "shared memory",
-    "blocks per SM",
-    "est. achieved occupancy %",
-];
-
 /// A mean weighted with time. Exact: it does not depend on the order of what is added.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weighted {
@@ -182,82 +164,69 @@ impl Row {
     }
 }
 
-/// What is recorded about each piece of work, by event.
-fn recorded(view: &View<'_>) -> Result<FxHashMap<EventId, Recorded>> {
-    let mut events: Vec<EventId> = view.work().map(|work| work.event).collect();
-    events.sort_unstable();
-    let millionths = |number: f64| {
-        let scaled = (number * 1e6).round();
-        #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
-        (scaled.abs() < 9e18).then_some(scaled as i64)
-    };
-    let read = |keys: &[EventId]| {
-        view.arguments(keys, KEYS, |_, args| {
-            let three = |key| args.ints(key, 3).and_then(|sides| sides.try_into().ok());
-            Recorded {
-                shape: Shape {
-                    grid: three("grid"),
-                    block: three("block"),
-                    registers: args.int("registers per thread"),
-                    shared_memory: args.int("shared memory"),
-                },
-                blocks_per_sm: args.float("blocks per SM").and_then(millionths),
-                occupancy: args.float("est. achieved occupancy %").and_then(millionths),
-            }
-        })
-    };
-    let mut found: FxHashMap<EventId, Recorded> =
-        events.iter().copied().zip(read(&events)?).collect();
-    if view.options.is_by(By::Shape) {
-        let lacks = |work: &&Work| {
-            found
-                .get(&work.event)
-                .is_none_or(|it| it.shape.grid.is_none())
-        };
-        let pairs: Vec<(EventId, EventId)> = view
-            .work()
-            .filter(lacks)
-            .filter_map(|work| Some((view.launch(work)?.event, work.event)))
-            .collect();
-        let mut launches: Vec<EventId> = pairs.iter().map(|pair| pair.0).collect();
-        launches.sort_unstable();
-        launches.dedup();
-        let at_launch: FxHashMap<EventId, Recorded> =
-            launches.iter().copied().zip(read(&launches)?).collect();
-        for (launch, work) in pairs {
-            if let (Some(from), Some(to)) = (at_launch.get(&launch), found.get_mut(&work)) {
-                to.shape.grid = from.shape.grid;
-                to.shape.block = to.shape.block.or(from.shape.block);
-                to.shape.shared_memory = to.shape.shared_memory.or(from.shape.shared_memory);
-            }
+impl Shape {
+    fn of(recorded: &Recorded) -> Self {
+        Self {
+            grid: recorded.grid,
+            block: recorded.block,
+            registers: recorded.registers,
+            shared_memory: recorded.shared_memory,
         }
     }
-    Ok(found)
+}
+
+/// The shape of each piece of the dissection's device work, in its order.
+fn shapes(view: &View<'_>) -> Result<Vec<Shape>> {
+    let mut shapes: Vec<Shape> = view.recorded()?.iter().map(Shape::of).collect();
+    let work = view.dissection.work.iter();
+    let lacking: Vec<(EventId, usize)> = work
+        .enumerate()
+        .filter(|(number, work)| view.counts(work) && shapes[*number].grid.is_none())
+        .filter_map(|(number, work)| Some((view.launch(work)?.event, number)))
+        .collect();
+    let mut launches: Vec<EventId> = lacking.iter().map(|(launch, _)| *launch).collect();
+    launches.sort_unstable();
+    launches.dedup();
+    let at_launch = recorded_at(view, &launches)?;
+    for (launch, number) in lacking {
+        if let Ok(place) = launches.binary_search(&launch) {
+            let (from, to) = (&at_launch[place], &mut shapes[number]);
+            to.grid = from.grid;
+            to.block = to.block.or(from.block);
+            to.shared_memory = to.shared_memory.or(from.shared_memory);
+        }
+    }
+    Ok(shapes)
+}
+
+fn millionths(number: f64) -> Option<i64> {
+    let scaled = (number * 1e6).round();
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
+    (scaled.abs() < 9e18).then_some(scaled as i64)
 }
 
 fn rows(view: &View<'_>) -> Result<Vec<Row>> {
-    let recorded = recorded(view)?;
+    let recorded = view.recorded()?;
     let trace = view.trace();
     let text = |name: StrId| trace.strings.get(name).to_owned();
     let is_by = |by| view.options.is_by(by);
     let [by_shape, by_phase, by_step, by_stream] =
         [By::Shape, By::Phase, By::Step, By::Stream].map(is_by);
+    let shapes = if by_shape { shapes(view)? } else { Vec::new() };
     let same_step = view.first_of_name();
     let missing = (view.options.definition == Definition::Tensorboard).then_some(0);
     let mut places: FxHashMap<Key, usize> = FxHashMap::default();
     let mut rows: Vec<Row> = Vec::new();
     let mut operators: Vec<FxHashMap<StrId, Ns>> = Vec::new();
-    for work in view.work() {
-        let known = recorded.get(&work.event).copied().unwrap_or_default();
+    for (number, work) in view.dissection.work.iter().enumerate() {
+        if !view.counts(work) {
+            continue;
+        }
         let step = same_step.get(work.step as usize).copied().unwrap_or(NONE);
         let key = Key {
             name: trace.events.name(work.event),
             class: work.class,
-            shape: if by_shape {
-                known.shape
-            } else {
-                Shape::default()
-            },
+            shape: shapes.get(number).copied().unwrap_or_default(),
             phase: by_phase.then_some(work.bucket),
             step: if by_step { step } else { NONE },
             lane: by_stream.then_some((work.device, work.stream)),
@@ -281,8 +250,11 @@ fn rows(view: &View<'_>) -> Result<Vec<Row>> {
         let row = &mut rows[place];
         let dur = work.span.len();
         row.durations.push(dur);
-        row.blocks_per_sm.add(known.blocks_per_sm.or(missing), dur);
-        row.occupancy.add(known.occupancy.or(missing), dur);
+        let known = &recorded[number];
+        let blocks = known.blocks_per_sm.and_then(millionths);
+        row.blocks_per_sm.add(blocks.or(missing), dur);
+        let occupancy = known.occupancy.and_then(millionths);
+        row.occupancy.add(occupancy.or(missing), dur);
         if let Some(op) = view.launcher(work.launch).and_then(|it| view.op(it)) {
             *operators[place].entry(op.name).or_default() += dur;
         }

@@ -55,6 +55,8 @@ mod options;
 mod plugin;
 mod queue;
 mod rank;
+mod raw;
+mod recorded;
 mod remark;
 mod roofline;
 mod step_time;
@@ -77,20 +79,20 @@ mod waiting;
 pub use attribution::attribution_frame;
 pub use device_line::{Bin, DeviceLine};
 pub use folder::{Inspection, SCHEMA_VERSION, inspect_paths};
-pub use frame::{Entry, Frame, Series, Unit, Values};
+pub use frame::{Entry, Frame, Names, Series, Unit, Values};
 pub use group::MAX_GROUPS;
 pub use health::health_frame;
 pub use level::LevelCurve;
 pub use options::{By, Definition, InspectOptions};
 pub use remark::Remark;
 pub use roofline::{Bound, DeviceTable, RooflineEstimate, estimate_roofline};
-#[cfg(all(feature = "frames", feature = "cli"))]
+#[cfg(feature = "cli")]
 pub(crate) use survey::survey_and;
 pub use survey::{Survey, SurveyedFile, survey_paths};
 pub use topic::Topic;
 
 pub(crate) use device_line::idle_gaps;
 pub(crate) use folder::subject_of;
-#[cfg(feature = "frames")]
+pub(crate) use raw::{device_work, events, files};
 pub(crate) use subject::{Inspected, Seen};
 pub(crate) use view::View;

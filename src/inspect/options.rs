@@ -43,6 +43,17 @@ impl Default for InspectOptions {
     }
 }
 
+impl InspectOptions {
+    /// Rows as fine as they can be, with every name: what tables are made with.
+    pub(crate) fn finest() -> Self {
+        Self {
+            by: vec![By::Phase, By::Step, By::Stream, By::Shape],
+            top: 0,
+            ..Self::default()
+        }
+    }
+}
+
 /// What rows may be grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum By {

@@ -12,7 +12,7 @@ use super::options::{By, InspectOptions};
 use super::subject::{AnySubject, Inspected};
 use super::topic::Topic;
 use super::view::View;
-use crate::attribute::{Attribution, Dissection, ProgressEvent, Request, attribute_and};
+use crate::attribute::{Attribution, ProgressEvent, Request, attribute_and};
 use crate::error::Result;
 use crate::units::Ns;
 
@@ -64,14 +64,14 @@ pub fn survey_paths(
     request: &Request<'_>,
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Survey> {
-    survey_and(request, progress, |_, _| Ok(())).map(|(survey, _)| survey)
+    survey_and(request, progress, |_| Ok(())).map(|(survey, _)| survey)
 }
 
 /// As [`survey_paths`], with what `also` takes from each trace, in the order of [`Attribution::ranks`].
 pub(crate) fn survey_and<T: Send>(
     request: &Request<'_>,
     progress: &(dyn Fn(ProgressEvent) + Sync),
-    also: impl Fn(&Dissection<'_>, &[u8]) -> Result<T> + Sync,
+    also: impl Fn(&View<'_>) -> Result<T> + Sync,
 ) -> Result<(Survey, Vec<T>)> {
     let plain = InspectOptions {
         top: TOP,
@@ -86,7 +86,9 @@ pub(crate) fn survey_and<T: Send>(
         TOPICS.map(|topic| (topic, subject_of(topic))).into();
     let (attribution, seen) = attribute_and(request, progress, |dissection, content| {
         let plain = View::new(dissection, content, &plain);
-        let by_phase = View::new(dissection, content, &by_phase);
+        let by_phase = plain.with(&by_phase);
+        // Several ask for it at once: found beforehand, it is found once.
+        plain.recorded()?;
         let looked = || -> Result<Vec<Box<dyn Any + Send>>> {
             subjects
                 .par_iter()
@@ -103,10 +105,8 @@ pub(crate) fn survey_and<T: Send>(
                 memory: level_curves(&plain, POINTS)?,
             })
         };
-        let ((looked, over_time), taken) = rayon::join(
-            || rayon::join(looked, over_time),
-            || also(dissection, content),
-        );
+        let ((looked, over_time), taken) =
+            rayon::join(|| rayon::join(looked, over_time), || also(&plain));
         Ok(((looked?, over_time?), taken?))
     })?;
     let (seen, taken): (Vec<_>, Vec<T>) = seen.into_iter().unzip();

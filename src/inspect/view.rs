@@ -1,9 +1,10 @@
 //! One trace as the breakdowns see it.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::options::InspectOptions;
+use super::recorded::{self, Recorded};
 use crate::attribute::{Dissection, HostThread, Launch, Moment, NONE, Op, Work, span_of};
 use crate::error::Result;
 use crate::ingest::{Args, arguments};
@@ -15,8 +16,16 @@ pub(crate) struct View<'a> {
     pub(crate) dissection: &'a Dissection<'a>,
     pub(crate) options: &'a InspectOptions,
     content: &'a [u8],
+    found: Arc<Found>,
+}
+
+/// What is found out about a trace once, whoever asks first.
+#[derive(Default)]
+struct Found {
     /// By launch.
     launchers: OnceLock<Vec<Option<Launcher>>>,
+    /// By piece of device work.
+    recorded: OnceLock<Vec<Recorded>>,
 }
 
 /// Where on the host a launch was made.
@@ -38,8 +47,31 @@ impl<'a> View<'a> {
             dissection,
             options,
             content,
-            launchers: OnceLock::new(),
+            found: Arc::default(),
         }
+    }
+
+    /// The same trace for breakdowns with other options.
+    pub(crate) fn with(&self, options: &'a InspectOptions) -> Self {
+        Self {
+            options,
+            found: Arc::clone(&self.found),
+            ..*self
+        }
+    }
+
+    /// What is recorded about each piece of the dissection's device work, in its order; nothing about
+    /// what does not count.
+    ///
+    /// # Errors
+    /// When the content is not what it was when the trace was read.
+    pub(crate) fn recorded(&self) -> Result<&[Recorded]> {
+        let found = &self.found.recorded;
+        if let Some(recorded) = found.get() {
+            return Ok(recorded);
+        }
+        let read = recorded::of_work(self)?;
+        Ok(found.get_or_init(|| read))
     }
 
     /// The trace.
@@ -92,7 +124,7 @@ impl<'a> View<'a> {
 
     /// Where launch number `launch` was made; `None` outside of all known host threads.
     pub(crate) fn launcher(&self, launch: u32) -> Option<Launcher> {
-        let launchers = self.launchers.get_or_init(|| self.find_launchers());
+        let launchers = self.found.launchers.get_or_init(|| self.find_launchers());
         launchers.get(launch as usize).copied().flatten()
     }
 

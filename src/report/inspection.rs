@@ -111,7 +111,9 @@ fn titled(column: &Series) -> Column {
         ..Column::number(name)
     };
     match (column.unit, &column.values) {
-        (Unit::None, Values::Text(_) | Values::Bool(_)) => Column::text(heading(column.name)),
+        (Unit::None, Values::Text(_) | Values::Name(_) | Values::Bool(_)) => {
+            Column::text(heading(column.name))
+        }
         (Unit::None | Unit::Count | Unit::Number, _) => Column::number(heading(column.name)),
         (Unit::Ns | Unit::At, _) => Column::ms(without("_ns")),
         (Unit::Bytes, _) => with_unit(without("_bytes"), "MiB"),

@@ -17,7 +17,6 @@ mod evidence;
 mod gate;
 pub mod github;
 pub mod html;
-#[cfg(feature = "frames")]
 mod inference;
 mod inspection;
 pub mod json;
@@ -47,7 +46,6 @@ pub use doctor::{codes_document, diagnosis_document};
 pub use document::{Align, Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
 pub use evidence::evidence_document;
 pub use gate::{explanations_document, verdict_github, verdict_junit};
-#[cfg(feature = "frames")]
 pub use inference::{inferences_document, rules_document};
 pub use inspection::{frame_rows, frames_document, inspection_document};
 #[cfg(feature = "cli")]

@@ -116,18 +116,57 @@ fn inferred(traces: &[Sketch], thresholds: &Thresholds) -> Inferences {
     of_paths(&[folder.path().to_owned()], thresholds)
 }
 
-fn of_paths(paths: &[PathBuf], thresholds: &Thresholds) -> Inferences {
-    let options = AttributeOptions::default();
-    let request = Request {
+fn request<'a>(paths: &'a [PathBuf], options: &'a AttributeOptions) -> Request<'a> {
+    Request {
         paths,
         ingest: IngestOptions::default(),
-        options: &options,
+        options,
         ranks: Vec::new(),
         expect: Vec::new(),
         hash_inputs: false,
         salvage: None,
+    }
+}
+
+fn of_paths(paths: &[PathBuf], thresholds: &Thresholds) -> Inferences {
+    let options = AttributeOptions::default();
+    let request = request(paths, &options);
+    let inferences = infer_paths(&request, thresholds, &|_| {});
+    let inferences = inferences.unwrap_or_else(|error| panic!("{error}"));
+    #[cfg(feature = "frames")]
+    check_queries(&request, &inferences);
+    inferences
+}
+
+/// What each query answers is the number that it is shown with. Numbers of several runs are not those of all.
+#[cfg(feature = "frames")]
+fn check_queries(request: &Request<'_>, inferences: &Inferences) {
+    use std::collections::BTreeSet;
+    use tracekit::frame::{query, read_tables, tables_in};
+    use tracekit::infer::Number;
+    let [run] = inferences.runs.as_slice() else {
+        return;
     };
-    infer_paths(&request, thresholds, &|_| {}).unwrap_or_else(|error| panic!("{error}"))
+    let evidence = || run.inferences.iter().flat_map(|one| &one.evidence);
+    let names: BTreeSet<&str> = evidence().flat_map(|it| tables_in(&it.query)).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let tables = read_tables(request, &names, &|_| {}).unwrap();
+    let mut asked = BTreeSet::new();
+    for evidence in evidence() {
+        let sql = evidence.query.as_str();
+        if !asked.insert(sql) {
+            continue;
+        }
+        let answer = query(&tables, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        // Other queries give the rows that the number is computed from.
+        let gives_number = ["COUNT(", "SUM(", "COALESCE(", "MAX("]
+            .iter()
+            .any(|start| sql.strip_prefix("SELECT ").unwrap().starts_with(start));
+        if gives_number && (answer.height(), answer.width()) == (1, 1) {
+            let found = answer.columns()[0].get(0).unwrap().extract::<i64>();
+            assert_eq!(found.map(Number::Int), evidence.value, "{sql}");
+        }
+    }
 }
 
 #[track_caller]
@@ -679,6 +718,7 @@ fn what_a_capture_is_like_decides_how_sure_a_verdict_is() {
     assert!(once.reason.contains("one whole step"), "{once:?}");
 }
 
+#[cfg(feature = "frames")]
 #[test]
 fn users_have_limits_and_rules_of_their_own() {
     let own = Thresholds::with(
@@ -768,20 +808,10 @@ fn real_traces_are_judged_without_trouble() {
     for file in corpus::traces(&corpus) {
         let paths = [file.clone()];
         let options = AttributeOptions::default();
-        let request = Request {
-            paths: &paths,
-            ingest: IngestOptions::default(),
-            options: &options,
-            ranks: Vec::new(),
-            expect: Vec::new(),
-            hash_inputs: false,
-            salvage: None,
-        };
-        if tracekit::attribute::attribute_paths(&request, &|_| {}).is_err() {
+        if tracekit::attribute::attribute_paths(&request(&paths, &options), &|_| {}).is_err() {
             continue;
         }
-        let inferences = infer_paths(&request, &thresholds, &|_| {})
-            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let inferences = of_paths(&paths, &thresholds);
         check_ratios(&inferences);
         for inference in &inferences.runs[0].inferences {
             let share = inference.effect.map_or(0.0, |effect| effect.share);

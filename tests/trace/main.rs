@@ -15,7 +15,6 @@ mod frames;
 mod fuzz;
 mod golden;
 mod hostile;
-#[cfg(feature = "frames")]
 mod infer;
 mod inspect_communication;
 mod inspect_copies;

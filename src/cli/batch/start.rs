@@ -60,7 +60,7 @@ pub(super) struct StartArgs {
     #[arg(long, help_heading = "Input")]
     no_mmap: bool,
 
-    /// Test what limits each input, for the table inferences: takes several times as long as all the rest
+    /// Test what limits each input, for the table inferences: takes about a quarter more time
     #[arg(long, help_heading = "Report")]
     infer: bool,
 

@@ -1,9 +1,13 @@
 //! The allocator asks the driver again and again, or memory grows.
 
-use super::super::case::{Case, Judgement, int_at, percent, share};
+use std::collections::BTreeMap;
+
+use super::super::case::{Case, Judgement, RUNTIME, Rows, percent, share};
+use super::super::condition::Condition;
 use super::super::inference::{Category, Level, Number};
+use super::super::sum::column;
+use super::super::table::Part;
 use super::Rule;
-use crate::error::Result;
 
 pub(super) const RULE: Rule = Rule {
     code: "allocator_growth",
@@ -14,36 +18,68 @@ pub(super) const RULE: Rule = Rule {
              which more memory is allocated than before.",
     next_action: "Find what holds tensors from step to step (tracekit inspect memory); even out shapes; \
                   PYTORCH_ALLOC_CONF=expandable_segments:True; leave some memory free.",
-    tables: &[
-        "attribution",
-        "device_work",
-        "events",
-        "memory_steps",
-        "step_ranges",
-    ],
     needs_launches: false,
     judge,
 };
 
-/// Calls after the first work of the devices: what comes before sets up the context, which takes seconds.
-const CALLS: &str = "FROM (SELECT file, event, name, ts_ns, dur_ns FROM events WHERE ph = 'X' AND name IN \
-                     ('cudaMalloc', 'cudaFree', 'cuMemAlloc_v2', 'cuMemFree_v2', 'cuMemCreate', \
-                     'cuMemMap', 'cuMemUnmap', 'hipMalloc', 'hipFree', 'hipExtMallocWithFlags')) AS \
-                     calls JOIN (SELECT file AS of_file, MIN(start_ns) AS first_ns FROM device_work \
-                     GROUP BY file) AS begun ON calls.file = begun.of_file WHERE ts_ns > first_ns";
-const RUNTIME: &str =
-    "SELECT COUNT(*) FROM events WHERE cat IN ('cuda_runtime', 'cuda_driver', 'Runtime')";
+/// Calls that take memory from the driver or give it back.
+pub(super) const CALLS: &[&str] = &[
+    "cudaMalloc",
+    "cudaFree",
+    "cuMemAlloc_v2",
+    "cuMemFree_v2",
+    "cuMemCreate",
+    "cuMemMap",
+    "cuMemUnmap",
+    "hipMalloc",
+    "hipFree",
+    "hipExtMallocWithFlags",
+];
+
+fn calls() -> Rows {
+    Rows::of("events")
+        .and(Condition::Is("ph", &["X"]))
+        .and(Condition::Is("name", CALLS))
+}
+
 const STEPS: &str = "SELECT rank, device, step, MIN(peak_allocated_at_ns) AS at_ns, SUM(net_bytes) AS \
                      net_bytes FROM memory_steps WHERE step IS NOT NULL AND device <> 'cpu' GROUP BY rank, \
                      device, step ORDER BY rank, device, at_ns, step";
 
-fn judge(case: &mut Case<'_>) -> Result<Judgement> {
-    let Some(window) = case.window()? else {
-        return Ok(Judgement::not_applicable("there is no device work"));
+fn judge(case: &mut Case<'_>) -> Judgement {
+    let Some(window) = case.window() else {
+        return Judgement::not_applicable("there is no device work");
     };
-    let calls = case.count("calls for memory", &format!("SELECT COUNT(*) {CALLS}"))?;
-    let time = case.ns("time in them", &format!("SELECT SUM(dur_ns) {CALLS}"))?;
-    let (steps, growing) = growing(case)?;
+    let rows = calls();
+    // What comes before the first work of the devices sets up the context, which takes seconds.
+    let begun = first_work(case);
+    let [file, at, length] = ["file", "ts_ns", "dur_ns"].map(column);
+    let after = |file: i64, at: i64| begun.get(&file).is_some_and(|first| at > *first);
+    let meant: Vec<Option<i64>> = case
+        .ints(&[file, at, length], &rows)
+        .into_iter()
+        .filter(|[file, at, _]| file.zip(*at).is_some_and(|(file, at)| after(file, at)))
+        .map(|[.., length]| length)
+        .collect();
+    let calls = i64::try_from(meant.len()).unwrap_or(i64::MAX);
+    let time: i64 = meant.into_iter().flatten().sum();
+    let later = format!(
+        "FROM (SELECT file, event, name, ts_ns, dur_ns {rows}) AS calls JOIN (SELECT file AS of_file, MIN(start_ns) AS \
+         first_ns FROM device_work GROUP BY file) AS begun ON calls.file = begun.of_file WHERE ts_ns > first_ns"
+    );
+    case.note(
+        "calls for memory",
+        "count",
+        Some(Number::Int(calls)),
+        format!("SELECT COUNT(*) {later}"),
+    );
+    case.note(
+        "time in them",
+        "ns",
+        Some(Number::Int(time)),
+        format!("SELECT COALESCE(SUM(dur_ns), 0) {later}"),
+    );
+    let (steps, growing) = growing(case);
     let of_steps = steps;
     case.note(
         "steps with allocations",
@@ -57,20 +93,21 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
         Some(Number::Int(growing)),
         STEPS,
     );
-    let runtime = case.count("calls of the runtime", RUNTIME)?;
+    let runtime = Rows::of("events").and(Condition::Is("cat", RUNTIME));
+    let runtime = case.count("calls of the runtime", &runtime);
     if runtime == 0 && steps == 0 {
-        return Ok(Judgement::insufficient(
+        return Judgement::insufficient(
             "neither calls of the CUDA runtime nor allocations are in the files",
-        ));
+        );
     }
-    case.blame(&format!(
-        "SELECT file, event, name {CALLS} ORDER BY dur_ns DESC, file, event"
-    ))?;
+    case.blame_where(&column("dur_ns"), &rows, |part: &Part, row| {
+        let int = |name| part.column(name).int(row);
+        let moment = int("file").zip(int("ts_ns"));
+        moment.is_some_and(|(file, at)| after(file, at))
+    });
     if growing as f64 >= case.limit("growing_steps") && growing == steps {
-        return Ok(Judgement::supported(format!(
-            "allocated memory grows in each of {steps} steps"
-        ))
-        .winning(time, window));
+        return Judgement::supported(format!("allocated memory grows in each of {steps} steps"))
+            .winning(time, window);
     }
     let of_window = share(time, window);
     let part = percent(of_window);
@@ -89,9 +126,9 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
     .winning(time, window);
     let steps = case.count(
         "whole steps",
-        "SELECT COUNT(*) FROM step_ranges WHERE partial = FALSE",
-    )?;
-    Ok(if steps == 0 {
+        &Rows::of("step_ranges").and(Condition::IsFalse("partial")),
+    );
+    if steps == 0 {
         judgement.at_most(
             Level::Low,
             "without whole steps the calls may belong to the set-up",
@@ -103,31 +140,49 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
         )
     } else {
         judgement
-    })
+    }
+}
+
+/// By file: when the first device work begins.
+fn first_work(case: &Case<'_>) -> BTreeMap<i64, i64> {
+    let mut first: BTreeMap<i64, i64> = BTreeMap::new();
+    let columns = ["file", "start_ns"].map(column);
+    for [file, start] in case.known(&columns, &Rows::of("device_work")) {
+        let first = first.entry(file).or_insert(start);
+        *first = start.min(*first);
+    }
+    first
 }
 
 /// The number of steps of the device with the most, and the most of them in a row that leave more
 /// memory allocated than they found.
-fn growing(case: &Case<'_>) -> Result<(i64, i64)> {
-    let rows = case.rows(STEPS)?;
-    let mut best = (0, 0);
-    let mut current: Option<(Option<i64>, String)> = None;
-    let (mut steps, mut run) = (0, 0);
-    let devices = rows
-        .column("device")
-        .ok()
-        .and_then(|column| column.str().ok());
-    for row in 0..rows.height() {
-        let device = devices.and_then(|devices| devices.get(row)).unwrap_or("");
-        let own = Some((int_at(&rows, "rank", row), device.to_owned()));
-        if own != current {
-            current = own;
-            (steps, run) = (0, 0);
-        }
-        steps += 1;
-        let grows = int_at(&rows, "net_bytes", row).is_some_and(|net| net > 0);
-        run = if grows { run + 1 } else { 0 };
-        best = best.max((run, steps));
+fn growing(case: &Case<'_>) -> (i64, i64) {
+    let rows = Rows::of("memory_steps")
+        .and(Condition::IsKnown("step"))
+        .and(Condition::IsNot("device", "cpu"));
+    let columns = ["rank", "peak_allocated_at_ns", "net_bytes"].map(column);
+    let [devices, steps] = ["device", "step"].map(|name| case.texts(name, &rows));
+    // By rank, device and step: when memory peaked first, and what the step kept.
+    let mut kept: BTreeMap<_, (Option<i64>, i64)> = BTreeMap::new();
+    let rows = case.ints(&columns, &rows).into_iter();
+    for ([rank, at, net], (device, step)) in rows.zip(devices.into_iter().zip(steps)) {
+        let step = kept.entry((rank, device, step)).or_insert((at, 0));
+        step.0 = step.0.into_iter().chain(at).min();
+        step.1 += net.unwrap_or(0);
     }
-    Ok((best.1, best.0))
+    let mut kept: Vec<_> = kept
+        .into_iter()
+        .map(|((rank, device, step), (at, net))| ((rank, device), at, step, net))
+        .collect();
+    kept.sort_unstable();
+    let mut best = (0, 0);
+    for of_device in kept.chunk_by(|one, other| one.0 == other.0) {
+        let (mut steps, mut run) = (0, 0);
+        for (.., net) in of_device {
+            steps += 1;
+            run = if *net > 0 { run + 1 } else { 0 };
+            best = best.max((run, steps));
+        }
+    }
+    (best.1, best.0)
 }

@@ -1,10 +1,11 @@
 //! The device waits for the next batch.
 
-use super::super::case::{Case, Judgement, percent, share};
+use super::super::case::{Case, Judgement, Rows, percent, share};
+use super::super::condition::{Condition, Order};
 use super::super::inference::{Category, Number};
 use super::super::overlap::{common, ranges};
+use super::super::sum::{column, number};
 use super::Rule;
-use crate::error::Result;
 
 pub(super) const RULE: Rule = Rule {
     code: "data_loading",
@@ -13,68 +14,85 @@ pub(super) const RULE: Rule = Rule {
     method: "Gaps of devices under the ranges in which PyTorch's DataLoader gives the next batch; in traces \
              without device work, those ranges themselves against the steps.",
     next_action: "More DataLoader workers, pin_memory and prefetching; cheaper transformations; faster storage.",
-    tables: &["attribution", "device_work", "events", "step_ranges"],
     needs_launches: false,
     judge,
 };
 
-/// The ranges of PyTorch's loaders on the thread that trains.
-const LOADER: &str = "FROM events WHERE ph = 'X' AND cat IN ('user_annotation', 'cpu_op', 'Operator') \
-                      AND (STARTS_WITH(name, 'enumerate(DataLoader)') OR STARTS_WITH(name, 'enumerate(DataPipe)'))";
+/// How the ranges of PyTorch's loaders begin.
+pub(super) const LOADERS: &[&str] = &["enumerate(DataLoader)", "enumerate(DataPipe)"];
 
-fn judge(case: &mut Case<'_>) -> Result<Judgement> {
-    let loads = case.count("batches loaded", &format!("SELECT COUNT(*) {LOADER}"))?;
-    let loading = case.ns(
-        "time in the loader",
-        &format!("SELECT SUM(dur_ns) {LOADER}"),
-    )?;
-    let window = case.window()?;
+/// The ranges of PyTorch's loaders on the thread that trains.
+fn loader() -> Rows {
+    Rows::of("events")
+        .and(Condition::Is("ph", &["X"]))
+        .and(Condition::Is(
+            "cat",
+            &["user_annotation", "cpu_op", "Operator"],
+        ))
+        .and(Condition::Starts("name", LOADERS))
+}
+
+fn judge(case: &mut Case<'_>) -> Judgement {
+    let loader = loader();
+    let loads = case.count("batches loaded", &loader);
+    let loading = case.ns("time in the loader", &column("dur_ns"), &loader);
+    let window = case.window();
     if loads == 0 {
-        return Ok(Judgement::insufficient(
+        return Judgement::insufficient(
             "no event of PyTorch's DataLoader is in the files: another loader, or none in the window",
-        ));
+        );
     }
     let limit = case.limit("loader_share");
     let Some(window) = window else {
-        let steps = case.ns("steps", "SELECT SUM(wall_ns) FROM step_ranges")?;
+        let steps = case.ns("steps", &column("wall_ns"), &Rows::of("step_ranges"));
         if steps == 0 {
-            return Ok(Judgement::insufficient(
-                "there are neither devices nor steps",
-            ));
+            return Judgement::insufficient("there are neither devices nor steps");
         }
         let part = percent(share(loading, steps));
         let holds = share(loading, steps) >= limit;
-        return Ok(Judgement::when(
+        return Judgement::when(
             holds,
             format!("the loader takes {part} of the steps"),
             format!("the loader takes only {part} of the steps"),
         )
-        .winning(loading.min(steps), steps));
+        .winning(loading.min(steps), steps);
     };
-    let gaps = case.rows(
-        "SELECT file, start_ns - idle_before_ns AS from_ns, start_ns AS to_ns FROM device_work WHERE idle_before_ns > 0",
-    )?;
-    let sql = format!("SELECT file, ts_ns AS from_ns, ts_ns + dur_ns AS to_ns {LOADER}");
-    let loads = case.rows(&sql)?;
-    let waiting = common(
-        &ranges(&gaps, "from_ns", "to_ns"),
-        &ranges(&loads, "from_ns", "to_ns"),
+    let idle = Rows::of("device_work").and(Condition::Compared(
+        column("idle_before_ns"),
+        Order::Above,
+        number(0),
+    ));
+    let gaps = case.known(
+        &[
+            column("file"),
+            column("start_ns").minus("idle_before_ns"),
+            column("start_ns"),
+        ],
+        &idle,
     );
+    let sql = format!("SELECT file, ts_ns AS from_ns, ts_ns + dur_ns AS to_ns {loader}");
+    let loads = case.known(
+        &[
+            column("file"),
+            column("ts_ns"),
+            column("ts_ns").plus("dur_ns"),
+        ],
+        &loader,
+    );
+    let waiting = common(&ranges(&gaps), &ranges(&loads));
     case.note(
         "idle under the loader",
         "ns",
         Some(Number::Int(waiting.0)),
-        &sql,
+        sql,
     );
-    case.blame(&format!(
-        "SELECT file, event, name {LOADER} ORDER BY dur_ns DESC, file, event"
-    ))?;
+    case.blame(&column("dur_ns"), &loader);
     let of_window = share(waiting.0, window);
     let part = percent(of_window);
-    Ok(Judgement::when(
+    Judgement::when(
         of_window >= limit,
         format!("devices are idle {part} of the window while the next batch is loaded"),
         format!("devices are idle only {part} of the window while the next batch is loaded"),
     )
-    .winning(waiting.0, window))
+    .winning(waiting.0, window)
 }

@@ -1,9 +1,10 @@
 //! The host cannot launch as fast as the device works.
 
-use super::super::case::{Case, Judgement, percent, share};
+use super::super::case::{Case, Judgement, Rows, percent, share, work_of};
+use super::super::condition::{Condition, Order};
 use super::super::inference::{Category, Level};
+use super::super::sum::{column, number};
 use super::Rule;
-use crate::error::Result;
 
 pub(super) const RULE: Rule = Rule {
     code: "launch_bound",
@@ -13,58 +14,64 @@ pub(super) const RULE: Rule = Rule {
              from one launch to the next. Their share of the window; kernels shorter than their launch call \
              make it likely.",
     next_action: "CUDA graphs or torch.compile(mode=\"reduce-overhead\"), fused operators, a larger batch.",
-    tables: &["attribution", "device_work"],
     needs_launches: true,
     judge,
 };
 
-fn judge(case: &mut Case<'_>) -> Result<Judgement> {
-    let Some(window) = case.window()? else {
-        return Ok(Judgement::not_applicable("there is no device work"));
+fn judge(case: &mut Case<'_>) -> Judgement {
+    let Some(window) = case.window() else {
+        return Judgement::not_applicable("there is no device work");
     };
-    let unlinked = case.unlinked_share()?;
+    let unlinked = case.unlinked_share();
     if unlinked > case.limit("unlinked_share") {
         let part = percent(unlinked);
-        return Ok(Judgement::insufficient(format!(
+        return Judgement::insufficient(format!(
             "{part} of the device time has no launch in the file"
-        )));
+        ));
     }
     let short = case.limit_ns("short_gap_ns");
+    let waited = column("host_late_ns").plus("launching_ns");
+    let after_short = Rows::of("device_work").and(Condition::Compared(
+        column("idle_before_ns"),
+        Order::AtMost,
+        number(short),
+    ));
     let gaps = case.ns(
         "short gaps before the host had launched",
-        &format!("SELECT SUM(host_late_ns + launching_ns) FROM device_work WHERE idle_before_ns <= {short}"),
-    )?;
-    case.count(
-        "short gaps",
-        &format!(
-            "SELECT COUNT(*) FROM device_work WHERE host_late_ns + launching_ns > 0 AND idle_before_ns <= {short}"
-        ),
-    )?;
+        &waited,
+        &after_short,
+    );
+    let waiting = Condition::Compared(waited, Order::Above, number(0));
+    case.count("short gaps", &after_short.and(waiting));
     let unknown = case.ns(
         "short gaps before work without a launch",
-        &format!(
-            "SELECT SUM(idle_before_ns) FROM device_work WHERE launch_event IS NULL AND idle_before_ns <= {short}"
-        ),
-    )?;
+        &column("idle_before_ns"),
+        &after_short.and(Condition::IsNull("launch_event")),
+    );
     let limit = case.limit("gap_share");
     if share(gaps, window) < limit && share(gaps + unknown, window) >= limit {
         let part = percent(share(unknown, window));
-        return Ok(Judgement::insufficient(format!(
+        return Judgement::insufficient(format!(
             "devices are idle {part} of the window in short gaps before work whose launch is not in the file"
-        )));
+        ));
     }
     // One launch of a graph has many kernels: it is not compared with each of them.
-    let single = "launch_dur_ns > 0 AND launch_name NOT LIKE '%Graph%'";
-    let launched = case.count(
-        "kernels with a launch call of their own",
-        &format!("SELECT COUNT(*) FROM device_work WHERE class = 'compute' AND {single}"),
-    )?;
+    let single = work_of(&["compute"])
+        .and(Condition::Compared(
+            column("launch_dur_ns"),
+            Order::Above,
+            number(0),
+        ))
+        .and(Condition::HasNot("launch_name", "Graph"));
+    let launched = case.count("kernels with a launch call of their own", &single);
     let shorter = case.count(
         "of them shorter than the call",
-        &format!(
-            "SELECT COUNT(*) FROM device_work WHERE class = 'compute' AND {single} AND dur_ns < launch_dur_ns"
-        ),
-    )?;
+        &single.and(Condition::Compared(
+            column("dur_ns"),
+            Order::Below,
+            column("launch_dur_ns"),
+        )),
+    );
     let of_window = share(gaps, window);
     let part = percent(of_window);
     let judgement = Judgement::when(
@@ -74,11 +81,11 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
     )
     .winning(gaps, window);
     let of_kernels = share(shorter, launched);
-    Ok(if of_kernels < case.limit("short_kernel_share") {
+    if of_kernels < case.limit("short_kernel_share") {
         let part = percent(of_kernels);
         let reason = format!("only {part} of the kernels are shorter than their launch call");
         judgement.at_most(Level::Medium, reason)
     } else {
         judgement
-    })
+    }
 }

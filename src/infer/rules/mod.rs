@@ -19,7 +19,7 @@ mod warm_up_or_noise;
 
 use serde::Serialize;
 
-use super::case::{Case, Judgement};
+use super::case::{Case, Judgement, RUNTIME};
 use super::inference::Category;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -35,12 +35,10 @@ pub(super) struct Rule {
     pub(super) method: &'static str,
     /// What to do when it holds.
     pub(super) next_action: &'static str,
-    /// Tables that the test reads.
-    pub(super) tables: &'static [&'static str],
     /// True when the test follows work to its launch.
     pub(super) needs_launches: bool,
     /// The test.
-    pub(super) judge: fn(&mut Case<'_>) -> Result<Judgement>,
+    pub(super) judge: fn(&mut Case<'_>) -> Judgement,
 }
 
 /// Every rule, in the order of results.
@@ -62,6 +60,18 @@ pub(super) const RULES: [Rule; 16] = [
     no_tensor_cores::RULE,
     warm_up_or_noise::RULE,
 ];
+
+/// True when a rule asks for events of category `cat`, or of name `name`. Others are not kept for rules.
+pub(super) fn asks_for_event(cat: Option<&str>, name: Option<&str>) -> bool {
+    let asks_for_name = |name: &str| {
+        synchronisation::CALLS.contains(&name)
+            || allocator_growth::CALLS.contains(&name)
+            || data_loading::LOADERS
+                .iter()
+                .any(|start| name.starts_with(start))
+    };
+    cat.is_some_and(|cat| RUNTIME.contains(&cat)) || name.is_some_and(asks_for_name)
+}
 
 /// What a rule asks and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

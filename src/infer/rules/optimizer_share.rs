@@ -1,9 +1,10 @@
 //! The optimizer updates tensor by tensor.
 
-use super::super::case::{Case, Judgement, percent, share};
+use super::super::case::{Case, Judgement, Rows, percent, share};
+use super::super::condition::{Condition, Order};
 use super::super::inference::Category;
+use super::super::sum::{column, number};
 use super::Rule;
-use crate::error::Result;
 
 pub(super) const RULE: Rule = Rule {
     code: "optimizer_share",
@@ -12,27 +13,25 @@ pub(super) const RULE: Rule = Rule {
     method: "Time that computing kernels of the optimizer phase hold, with short gaps before them, as a share of the window; and \
              how much of its kernel time is in multi-tensor, fused or compiled kernels.",
     next_action: "foreach=True or fused=True for the optimizer, or torch.compile its step.",
-    tables: &["attribution", "device_work"],
     needs_launches: true,
     judge,
 };
 
-fn judge(case: &mut Case<'_>) -> Result<Judgement> {
-    let Some(window) = case.window()? else {
-        return Ok(Judgement::not_applicable("there is no device work"));
+fn judge(case: &mut Case<'_>) -> Judgement {
+    let Some(window) = case.window() else {
+        return Judgement::not_applicable("there is no device work");
     };
-    let kernels = "FROM device_work WHERE phase = 'optimizer' AND class = 'compute'";
-    let count = case.count(
-        "kernels of the optimizer",
-        &format!("SELECT COUNT(*) {kernels}"),
-    )?;
+    let kernels = Rows::of("device_work")
+        .and(Condition::Is("phase", &["optimizer"]))
+        .and(Condition::Is("class", &["compute"]));
+    let count = case.count("kernels of the optimizer", &kernels);
     if count == 0 {
-        let unlinked = case.unlinked_share()?;
+        let unlinked = case.unlinked_share();
         let backward = case.count(
             "kernels of the backward pass",
-            "SELECT COUNT(*) FROM device_work WHERE phase = 'backward'",
-        )?;
-        return Ok(if unlinked > case.limit("unlinked_share") {
+            &Rows::of("device_work").and(Condition::Is("phase", &["backward"])),
+        );
+        return if unlinked > case.limit("unlinked_share") {
             let part = percent(unlinked);
             Judgement::insufficient(format!(
                 "{part} of the device time has no launch in the file, so its phase is not known"
@@ -41,34 +40,37 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
             Judgement::insufficient("there is a backward pass, but no optimizer after it")
         } else {
             Judgement::not_applicable("no work of an optimizer was found")
-        });
+        };
     }
-    let sum = case.ns("their time", &format!("SELECT SUM(dur_ns) {kernels}"))?;
+    let sum = case.ns("their time", &column("dur_ns"), &kernels);
+    let is_fused = Condition::Any(vec![
+        Condition::Has("name", &["multi_tensor", "fused", "Fused"]),
+        Condition::Starts("name", &["triton_"]),
+    ]);
     let fused = case.ns(
         "of it in fused kernels",
-        &format!(
-            "SELECT SUM(dur_ns) {kernels} AND (name LIKE '%multi_tensor%' OR name LIKE '%fused%' OR name LIKE '%Fused%' OR name LIKE 'triton_%')"
-        ),
-    )?;
-    let held = case.ns("time they hold", &format!("SELECT SUM(held_ns) {kernels}"))?;
+        &column("dur_ns"),
+        &kernels.and(is_fused),
+    );
+    let held = case.ns("time they hold", &column("held_ns"), &kernels);
     let short = case.limit_ns("short_gap_ns");
+    let after_short = Condition::Compared(column("idle_before_ns"), Order::AtMost, number(short));
     let gaps = case.ns(
         "short gaps before them",
-        &format!("SELECT SUM(idle_before_ns) {kernels} AND idle_before_ns <= {short}"),
-    )?;
+        &column("idle_before_ns"),
+        &kernels.and(after_short),
+    );
     let of_window = share(held + gaps, window);
     let (part, of_kernels) = (percent(of_window), share(fused, sum));
     if of_window < case.limit("optimizer_share") {
-        return Ok(
-            Judgement::refuted(format!("the optimizer takes only {part} of the window"))
-                .winning(held + gaps, window),
-        );
+        return Judgement::refuted(format!("the optimizer takes only {part} of the window"))
+            .winning(held + gaps, window);
     }
     let fused = percent(of_kernels);
-    Ok(Judgement::when(
+    Judgement::when(
         of_kernels < case.limit("fused_share"),
         format!("the optimizer takes {part} of the window, {fused} of its kernel time in fused kernels"),
         format!("the optimizer takes {part} of the window, but {fused} of its kernel time is in fused kernels"),
     )
-    .winning(held + gaps, window))
+    .winning(held + gaps, window)
 }

@@ -1,9 +1,10 @@
 //! The capture may not be what training is like.
 
-use super::super::case::{Case, Judgement, int_at, percent};
+use super::super::case::{Case, Judgement, Rows, percent};
+use super::super::condition::Condition;
 use super::super::inference::{Category, Number};
+use super::super::sum::column;
 use super::Rule;
-use crate::error::Result;
 use crate::stats::{mean, median};
 
 pub(super) const RULE: Rule = Rule {
@@ -14,7 +15,6 @@ pub(super) const RULE: Rule = Rule {
              worst device, each from the start of the step there to the end of its work, or of the host where devices \
              have too few.",
     next_action: "Profile later (schedule with wait and warmup) and more steps; use --steps to leave steps out.",
-    tables: &["attribution", "step_ranges"],
     needs_launches: false,
     judge,
 };
@@ -31,37 +31,45 @@ const ON_DEVICES: &str = "SELECT rank, \"window\", device, bucket, timeline_ns, 
 type Steps = Vec<i64>;
 
 /// The steps of each file on its host.
-fn on_host(case: &Case<'_>) -> Result<Vec<Steps>> {
-    let rows = case.rows(ON_HOST)?;
+fn on_host(case: &Case<'_>) -> Vec<Steps> {
+    let rows = Rows::of("step_ranges").and(Condition::IsFalse("partial"));
+    let columns = ["rank", "window", "start_ns", "wall_ns"].map(column);
+    let names = case.texts("step", &rows);
+    let mut steps: Vec<_> = case.ints(&columns, &rows).into_iter().zip(names).collect();
+    steps.sort_by_key(|([rank, window, start, _], name)| (*rank, *window, *start, *name));
     let mut files = Series::default();
-    for row in 0..rows.height() {
-        let at = |column| int_at(&rows, column, row);
-        if let Some(wall) = at("wall_ns") {
-            files.push([at("rank"), at("window"), None], wall);
+    for ([rank, window, _, wall], _) in steps {
+        if let Some(wall) = wall {
+            files.push([rank, window, None], wall);
         }
     }
-    Ok(files.steps)
+    files.steps
 }
 
 /// The steps of each device that have work on it.
-fn on_devices(case: &Case<'_>) -> Result<Vec<Steps>> {
-    let rows = case.rows(ON_DEVICES)?;
-    let buckets = rows.column("bucket").ok();
-    let buckets = buckets.and_then(|column| column.str().ok());
+fn on_devices(case: &Case<'_>) -> Vec<Steps> {
+    let rows = Rows::of("attribution")
+        .and(Condition::IsKnown("device"))
+        .and(Condition::IsNot("step", "all"))
+        .and(Condition::IsFalse("partial"))
+        .and(Condition::IsNot("bucket", "pre_window"));
+    let columns = ["rank", "window", "device", "timeline_ns", "events"].map(column);
+    let buckets = case.texts("bucket", &rows);
     let mut devices = Series::default();
     let (mut length, mut events) = (0, 0);
-    for row in 0..rows.height() {
-        let at = |column| int_at(&rows, column, row);
-        length += at("timeline_ns").unwrap_or(0);
-        events += at("events").unwrap_or(0);
-        if buckets.and_then(|buckets| buckets.get(row)) == Some("idle") {
+    for ([rank, window, device, time, count], bucket) in
+        case.ints(&columns, &rows).into_iter().zip(buckets)
+    {
+        length += time.unwrap_or(0);
+        events += count.unwrap_or(0);
+        if bucket == Some("idle") {
             if events > 0 {
-                devices.push([at("rank"), at("window"), at("device")], length);
+                devices.push([rank, window, device], length);
             }
             (length, events) = (0, 0);
         }
     }
-    Ok(devices.steps)
+    devices.steps
 }
 
 /// Lengths by rank, window and device, which come in this order.
@@ -83,11 +91,11 @@ impl Series {
     }
 }
 
-fn judge(case: &mut Case<'_>) -> Result<Judgement> {
+fn judge(case: &mut Case<'_>) -> Judgement {
     let longest = |all: &[Steps]| all.iter().map(Vec::len).max().unwrap_or(0);
-    let devices = on_devices(case)?;
+    let devices = on_devices(case);
     let (all, sql, place) = if (longest(&devices) as f64) < case.limit("steps") {
-        (on_host(case)?, ON_HOST, "on the host")
+        (on_host(case), ON_HOST, "on the host")
     } else {
         (devices, ON_DEVICES, "on devices")
     };
@@ -99,11 +107,11 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
         sql,
     );
     if (most as f64) < case.limit("steps") {
-        return Ok(Judgement::insufficient(match most {
+        return Judgement::insufficient(match most {
             0 => "there is no whole step".to_owned(),
             1 => "there is only one whole step".to_owned(),
             _ => format!("there are only {most} whole steps"),
-        }));
+        });
     }
     let (mut worst_first, mut worst_variation) = (0.0_f64, 0.0_f64);
     let (mut excess, mut sum) = (0_i64, 0_i64);
@@ -146,12 +154,12 @@ fn judge(case: &mut Case<'_>) -> Result<Judgement> {
     let first = worst_first >= case.limit("first_step");
     let noisy = worst_variation >= case.limit("variation");
     let varied = percent(worst_variation);
-    Ok(match (first, noisy) {
+    match (first, noisy) {
         (true, _) => Judgement::supported(format!(
             "the first step takes {worst_first:.1} times the median {place}: warm-up is in the capture"
         )),
         (false, true) => Judgement::supported(format!("steps vary by {varied} of the mean {place}")),
         (false, false) => Judgement::refuted(format!("steps vary by only {varied} of the mean {place}")),
     }
-    .winning(excess, sum))
+    .winning(excess, sum)
 }

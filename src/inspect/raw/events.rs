@@ -1,0 +1,58 @@
+//! The table `events`: the events of a trace as they are in the file.
+
+use super::Columns;
+use crate::inspect::Frame;
+use crate::model::{EventId, Ident, StrId, Trace, Track, TrackId};
+
+/// One row an element of the event array, in file order: all of them, or those that `chosen` holds. Of its
+/// columns, all or those that are `wanted`.
+pub(crate) fn events(
+    trace: &Trace,
+    chosen: Option<&[EventId]>,
+    wanted: Option<&[&'static str]>,
+) -> Frame {
+    match chosen {
+        Some(chosen) => frame(trace, || chosen.iter().copied(), wanted),
+        None => frame(trace, || trace.events.ids(), wanted),
+    }
+}
+
+fn frame<I: Iterator<Item = EventId>>(
+    trace: &Trace,
+    ids: impl Fn() -> I,
+    wanted: Option<&[&'static str]>,
+) -> Frame {
+    let (events, strings) = (&trace.events, &trace.strings);
+    let letter = |ph: u8| ph.is_ascii_graphic().then(|| char::from(ph).to_string());
+    let cat = |id| Some(events.cat(id)).filter(|cat| *cat != StrId::EMPTY);
+    let tracks: Vec<Track> = trace.tracks.iter().map(|(_, track)| track).collect();
+    let spelled = |ident: Ident| match ident {
+        Ident::Missing => String::new(),
+        Ident::Int(number) => number.to_string(),
+        Ident::Text(text) => strings.get(text).to_owned(),
+    };
+    let pid = |track: TrackId| Some(spelled(tracks[track.index()].pid));
+    let tid = |track: TrackId| Some(spelled(tracks[track.index()].tid));
+    let track = || ids().map(|id| Some(events.track(id)));
+    let (count, number) = (tracks.len(), TrackId::index);
+    Columns::new("events", "An element of the event array.", wanted)
+        .int("event", ids().map(|id| i64::try_from(id.index()).ok()))
+        .name(
+            "ph",
+            256,
+            usize::from,
+            letter,
+            ids().map(|id| Some(events.ph(id).0)),
+        )
+        .string("cat", strings, ids().map(cat))
+        .string("name", strings, ids().map(|id| Some(events.name(id))))
+        .name("pid", count, number, pid, track())
+        .name("tid", count, number, tid, track())
+        .int("ts_ns", ids().map(|id| Some(events.ts(id)?.0)))
+        .int("dur_ns", ids().map(|id| Some(events.dur(id)?.0)))
+        .int(
+            "offset",
+            ids().map(|id| i64::try_from(events.offset(id)).ok()),
+        )
+        .done()
+}
