@@ -1,5 +1,8 @@
 //! Rules of inference: each on a trace where it must hold, where it must not, and where nothing tells.
 
+#[cfg(feature = "frames")]
+mod queries;
+
 use std::path::PathBuf;
 
 use tracekit::attribute::{AttributeOptions, Request};
@@ -134,39 +137,8 @@ fn of_paths(paths: &[PathBuf], thresholds: &Thresholds) -> Inferences {
     let inferences = infer_paths(&request, thresholds, &|_| {});
     let inferences = inferences.unwrap_or_else(|error| panic!("{error}"));
     #[cfg(feature = "frames")]
-    check_queries(&request, &inferences);
+    queries::check(&request, &inferences);
     inferences
-}
-
-/// What each query answers is the number that it is shown with. Numbers of several runs are not those of all.
-#[cfg(feature = "frames")]
-fn check_queries(request: &Request<'_>, inferences: &Inferences) {
-    use std::collections::BTreeSet;
-    use tracekit::frame::{query, read_tables, tables_in};
-    use tracekit::infer::Number;
-    let [run] = inferences.runs.as_slice() else {
-        return;
-    };
-    let evidence = || run.inferences.iter().flat_map(|one| &one.evidence);
-    let names: BTreeSet<&str> = evidence().flat_map(|it| tables_in(&it.query)).collect();
-    let names: Vec<&str> = names.into_iter().collect();
-    let tables = read_tables(request, &names, &|_| {}).unwrap();
-    let mut asked = BTreeSet::new();
-    for evidence in evidence() {
-        let sql = evidence.query.as_str();
-        if !asked.insert(sql) {
-            continue;
-        }
-        let answer = query(&tables, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
-        // Other queries give the rows that the number is computed from.
-        let gives_number = ["COUNT(", "SUM(", "COALESCE(", "MAX("]
-            .iter()
-            .any(|start| sql.strip_prefix("SELECT ").unwrap().starts_with(start));
-        if gives_number && (answer.height(), answer.width()) == (1, 1) {
-            let found = answer.columns()[0].get(0).unwrap().extract::<i64>();
-            assert_eq!(found.map(Number::Int), evidence.value, "{sql}");
-        }
-    }
 }
 
 #[track_caller]
