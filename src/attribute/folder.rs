@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::collective::{self, Member};
-use super::dissection::{Dissection, MAX_DURATIONS, dissect, too_long};
+use super::dissection::{Dissection, MAX_DURATIONS, discard, dissect, too_long};
 use super::file::FileAttribution;
 use super::options::{AttributeOptions, StepRange};
 use super::result::{
@@ -303,9 +303,13 @@ pub(crate) fn attributed_bytes<T>(
     look: impl FnOnce(&Dissection<'_>, &[u8]) -> Result<T>,
 ) -> Result<File<T>> {
     match Trace::from_bytes(bytes, &request.ingest) {
-        Ok(trace) => attributed_and(input, &trace, request, Some(bytes), |dissection| {
-            look(dissection, bytes)
-        }),
+        Ok(trace) => {
+            let file = attributed_and(input, &trace, request, Some(bytes), |dissection| {
+                look(dissection, bytes)
+            });
+            discard(trace);
+            file
+        }
         Err(error) => match request.salvage {
             Some(salvage) if error.is_damage() => {
                 salvaged(input, bytes, &error, salvage, request, look)

@@ -1,6 +1,7 @@
 //! Parts to one table: strings and tracks are merged, columns are joined.
 
 use super::row::Rows;
+use super::worker::Part;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{EventTable, Ident, NO_SIDE, StrId, Track, TrackId};
 
@@ -10,38 +11,55 @@ const MAX_EVENTS: usize = u32::MAX as usize - 1;
 /// The parts of a document, joined in file order as they come.
 #[derive(Debug, Default)]
 pub(super) struct Joined {
-    whole: Option<Rows>,
+    whole: Rows,
+    /// By worker.
+    numbers: Vec<Numbers>,
 }
 
 impl Joined {
     /// Joins the part that follows, of about `parts` in all, and gives back the space of its columns.
-    pub(super) fn add(&mut self, mut part: Rows, parts: usize) -> Option<EventTable> {
-        let Some(whole) = &mut self.whole else {
-            // The numbers in the first part stay as they are; small files have no other.
-            if !part.events.is_empty() {
-                part.events.reserve_times(parts.saturating_sub(1));
-            }
-            self.whole = Some(part);
-            return None;
-        };
+    pub(super) fn add(&mut self, mut part: Part, parts: usize) -> Option<EventTable> {
+        self.learn(&part);
+        let (whole, numbers) = (&mut self.whole, &self.numbers[part.worker]);
         whole.health.merge(&part.health);
         whole.extent = whole.extent.and(part.extent);
-        Numbers::merge(&part, whole).apply(&mut part.events);
-        whole.events.append(&mut part.events);
-        Some(part.events)
+        numbers.apply(&mut part.events, Counts::of(&whole.events));
+        if !whole.events.is_empty() {
+            whole.events.append(&mut part.events);
+            return Some(part.events);
+        }
+        // Small files have no other.
+        if !part.events.is_empty() {
+            part.events.reserve_times(parts.saturating_sub(1));
+        }
+        whole.events = part.events;
+        None
+    }
+
+    /// Takes the strings and tracks that are new with `part`. Those of a part that is not joined count, too, for
+    /// the parts of its worker that follow may have them.
+    pub(super) fn learn(&mut self, part: &Part) {
+        if self.numbers.len() <= part.worker {
+            self.numbers.resize_with(part.worker + 1, Numbers::default);
+        }
+        self.numbers[part.worker].learn(part, &mut self.whole);
     }
 
     /// All of it.
     pub(super) fn finish(self) -> Result<Rows> {
-        let whole = self.whole.unwrap_or_default();
-        if whole.events.len() > MAX_EVENTS {
-            return Err(Error::new(
-                ErrorKind::NotATrace,
-                "more than 4,294,967,294 events",
-            ));
-        }
-        Ok(whole)
+        limited(self.whole)
     }
+}
+
+/// All rows of a document, if there are not too many.
+pub(super) fn limited(rows: Rows) -> Result<Rows> {
+    if rows.events.len() > MAX_EVENTS {
+        return Err(Error::new(
+            ErrorKind::NotATrace,
+            "more than 4,294,967,294 events",
+        ));
+    }
+    Ok(rows)
 }
 
 /// How many rows the side tables have.
@@ -64,66 +82,64 @@ impl Counts {
     }
 }
 
-/// What the numbers in one part become.
-#[derive(Debug)]
+/// What the numbers of a worker become.
+#[derive(Debug, Default)]
 struct Numbers {
     /// By string number.
     strings: Vec<StrId>,
     /// By track number.
     tracks: Vec<TrackId>,
-    /// The side tables of the parts before.
-    before: Counts,
+    /// Some become others.
+    differ: bool,
 }
 
 impl Numbers {
-    /// Merges the strings and tracks of `part` into `whole`.
-    fn merge(part: &Rows, whole: &mut Rows) -> Self {
-        let before = Counts::of(&whole.events);
-        let strings: Vec<StrId> = part
-            .strings
-            .iter()
-            .map(|(_, text)| whole.strings.intern(text))
-            .collect();
+    /// Merges the strings and tracks that are new with `part` into `whole`.
+    fn learn(&mut self, part: &Part, whole: &mut Rows) {
+        // A worker that started anew numbers from the first on.
+        self.strings.truncate(part.known.0);
+        self.tracks.truncate(part.known.1);
+        for text in part.strings.iter() {
+            let id = whole.strings.intern(text);
+            self.differ |= id.index() != self.strings.len();
+            self.strings.push(id);
+        }
         let ident = |ident| match ident {
-            Ident::Text(text) => Ident::Text(strings[text.index()]),
+            Ident::Text(text) => Ident::Text(self.strings[text.index()]),
             other => other,
         };
-        let track = |Track { pid, tid }| Track {
-            pid: ident(pid),
-            tid: ident(tid),
-        };
-        let tracks = part
-            .tracks
-            .iter()
-            .map(|(_, row)| whole.tracks.intern(track(row)))
-            .collect();
-        Self {
-            strings,
-            tracks,
-            before,
+        for Track { pid, tid } in &part.tracks {
+            let id = whole.tracks.intern(Track {
+                pid: ident(*pid),
+                tid: ident(*tid),
+            });
+            self.differ |= id.index() != self.tracks.len();
+            self.tracks.push(id);
         }
     }
 
-    /// Changes the numbers in `table`, the events of the part, to those of the whole.
-    fn apply(&self, table: &mut EventTable) {
-        for id in table.name.iter_mut().chain(&mut table.cat) {
-            *id = self.strings[id.index()];
-        }
-        for id in &mut table.track {
-            *id = self.tracks[id.index()];
-        }
-        for dims in table.op_args.dims_mut() {
-            *dims = self.strings[dims.index()];
+    /// Changes the numbers in `table`, the events of a part that has so many `before` it, to those of the whole.
+    fn apply(&self, table: &mut EventTable, before: Counts) {
+        if self.differ {
+            for id in table.name.iter_mut().chain(&mut table.cat) {
+                *id = self.strings[id.index()];
+            }
+            for id in &mut table.track {
+                *id = self.tracks[id.index()];
+            }
+            for dims in table.op_args.dims_mut() {
+                *dims = self.strings[dims.index()];
+            }
         }
         for (side, activity) in table.side.iter_mut().zip(&table.activity) {
             let base = if *side == NO_SIDE {
                 continue;
             } else if activity.is_device_work() {
-                self.before.device
+                before.device
             } else if activity.has_launch_args() {
-                self.before.launch
+                before.launch
             } else {
-                self.before.op
+                before.op
             };
             *side = base.saturating_add(*side);
         }
@@ -134,10 +150,16 @@ impl Numbers {
 mod tests {
     use super::*;
     use crate::ingest::row::{RawArgs, RawEvent, Value};
+    use crate::ingest::worker::Worker;
     use crate::model::EventId;
 
-    fn part(cat: &'static str, name: &'static str, ids: std::ops::Range<i64>) -> Rows {
-        let mut rows = Rows::default();
+    fn part(
+        worker: &mut Worker,
+        cat: &'static str,
+        name: &'static str,
+        ids: std::ops::Range<i64>,
+    ) -> Part {
+        worker.start(0, EventTable::default());
         for id in ids {
             let args = RawArgs {
                 correlation: Value::Int(id),
@@ -154,25 +176,30 @@ mod tests {
                 args,
                 ..RawEvent::default()
             };
-            rows.push(id.unsigned_abs(), &event);
+            worker.rows.push(id.unsigned_abs(), &event);
         }
-        rows
+        worker.hand_over()
     }
 
     #[test]
     fn strings_tracks_and_arguments_keep_their_events() {
-        let parts = vec![
-            part("kernel", "k", 0..3),
-            part("cpu_op", "op", 3..5),
-            Rows::default(),
-            part("kernel", "k", 5..7),
-            part("cuda_runtime", "launch", 7..8),
-            part("cpu_op", "k", 8..9),
-            part("cuda_runtime", "op", 9..10),
+        let parts = [
+            (0, "kernel", "k", 0..3),
+            (1, "cpu_op", "op", 3..5),
+            (0, "kernel", "k", 5..5),
+            (1, "kernel", "k", 5..7),
+            (0, "cuda_runtime", "launch", 7..8),
+            (0, "cpu_op", "k", 8..9),
+            (1, "cuda_runtime", "op", 9..10),
         ];
+        let mut workers = [Worker::new(0), Worker::new(1)];
         let mut joined = Joined::default();
-        for part in parts {
-            joined.add(part, 7);
+        for (number, cat, name, ids) in parts {
+            let worker = &mut workers[number];
+            // Of no part that is joined.
+            let other = part(worker, "kernel", "k2", 0..1);
+            joined.learn(&other);
+            joined.add(part(worker, cat, name, ids), 7);
         }
         let Rows {
             events,

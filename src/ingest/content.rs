@@ -3,7 +3,7 @@
 //! Mapped content is one window over all of it. Compressed content is seen through a window that
 //! moves on; it holds at least the piece that is being read, so that a piece is always one slice.
 
-use super::assemble::Joined;
+use super::assemble::limited;
 use super::escape::is_space;
 use super::inflate::{Compression, Inflater};
 use super::row::{Rows, Value};
@@ -520,10 +520,8 @@ impl Columns {
 
     /// The trace that has these events.
     pub(crate) fn trace(self) -> Result<Trace> {
-        let mut joined = Joined::default();
-        joined.add(self.0, 1);
         Ok(super::finish(document::Document {
-            rows: joined.finish()?,
+            rows: limited(self.0)?,
             metadata: Metadata::default(),
             health: Health::default(),
         }))

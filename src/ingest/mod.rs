@@ -12,6 +12,7 @@
 //!   decode   one chunk of any events                   (simd-json)
 //!   text     one event, exactly and leniently          (escape, quirk)
 //!   row      one event to its row                      (number)
+//!   worker   what one part teaches for the next
 //! assemble   parts to one table, as they come    (order)
 //! check      absurd times
 //! pairs      B and E to lengths
@@ -53,6 +54,7 @@ mod source;
 mod split;
 mod stream;
 mod text;
+mod worker;
 
 pub use discover::{Discovered, Input, Skipped, discover, is_trace_name};
 pub use source::Source;
@@ -94,7 +96,7 @@ impl Default for IngestOptions {
             mmap: true,
             reader: Reader::Auto,
             chunk_bytes: 64 << 10,
-            segment_bytes: 16 << 20,
+            segment_bytes: 1 << 20,
             block_bytes: 8 << 20,
             max_content: u64::MAX,
         }

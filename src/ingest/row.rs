@@ -134,61 +134,61 @@ pub(super) struct Resolved {
     pub(super) unfinished: bool,
 }
 
-impl Default for Resolved {
-    #[inline]
-    fn default() -> Self {
-        Self {
-            ph: Ph::MISSING,
-            cat: StrId::EMPTY,
-            activity: ActivityType::Missing,
-            name: StrId::EMPTY,
-            pid: Ident::Missing,
-            tid: Ident::Missing,
-            ts: Time::NotANumber,
-            dur: Time::NotANumber,
-            id: 0,
-            external: 0,
-            correlation: 0,
-            device: None,
-            in_device: None,
-            stream: None,
-            sequence: None,
-            fwd_thread: None,
-            index: None,
-            dims: StrId::EMPTY,
-            unfinished: false,
-        }
-    }
-}
-
 impl Resolved {
+    /// No value at all.
+    pub(super) const NONE: Self = Self {
+        ph: Ph::MISSING,
+        cat: StrId::EMPTY,
+        activity: ActivityType::Missing,
+        name: StrId::EMPTY,
+        pid: Ident::Missing,
+        tid: Ident::Missing,
+        ts: Time::NotANumber,
+        dur: Time::NotANumber,
+        id: 0,
+        external: 0,
+        correlation: 0,
+        device: None,
+        in_device: None,
+        stream: None,
+        sequence: None,
+        fwd_thread: None,
+        index: None,
+        dims: StrId::EMPTY,
+        unfinished: false,
+    };
+
+    /// Forgets all values, one by one: a whole new event would be made in small pieces and moved in large
+    /// ones, which has to wait for the pieces.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        let none = Self::NONE;
+        self.ph = none.ph;
+        self.cat = none.cat;
+        self.activity = none.activity;
+        self.name = none.name;
+        self.pid = none.pid;
+        self.tid = none.tid;
+        self.ts = none.ts;
+        self.dur = none.dur;
+        self.id = none.id;
+        self.clear_args();
+    }
+
     /// Forgets the values inside `args`; a second `args` replaces the first.
     #[inline]
     pub(super) fn clear_args(&mut self) {
-        let Self {
-            ph,
-            cat,
-            activity,
-            name,
-            pid,
-            tid,
-            ts,
-            dur,
-            id,
-            ..
-        } = *self;
-        *self = Self {
-            ph,
-            cat,
-            activity,
-            name,
-            pid,
-            tid,
-            ts,
-            dur,
-            id,
-            ..Self::default()
-        };
+        let none = Self::NONE;
+        self.external = none.external;
+        self.correlation = none.correlation;
+        self.device = none.device;
+        self.in_device = none.in_device;
+        self.stream = none.stream;
+        self.sequence = none.sequence;
+        self.fwd_thread = none.fwd_thread;
+        self.index = none.index;
+        self.dims = none.dims;
+        self.unfinished = none.unfinished;
     }
 }
 
@@ -253,13 +253,10 @@ pub(super) struct Mark {
 }
 
 impl Rows {
-    /// Columns with space for the events of about `bytes` bytes of text, in that of empty `events`.
-    pub(super) fn with_capacity_for(bytes: usize, mut events: EventTable) -> Self {
-        events.reserve(bytes / 192);
-        Self {
-            events,
-            ..Self::default()
-        }
+    /// Makes space for the events of about `bytes` bytes of text in empty columns, those of `space`.
+    pub(super) fn start(&mut self, bytes: usize, mut space: EventTable) {
+        space.reserve(bytes / 192);
+        self.events = space;
     }
 
     /// Notes how many rows there are now.

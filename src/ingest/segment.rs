@@ -8,13 +8,13 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::assemble::Joined;
-use super::decode::Decoder;
+use super::assemble::{Joined, limited};
 use super::order::InOrder;
 use super::row::Rows;
-use super::shape::{Outcome, Shapes};
+use super::shape::Outcome;
 use super::split;
 use super::text::{Fault, Scan, Scanner};
+use super::worker::{Part, Worker};
 use super::{IngestOptions, Reader};
 use crate::error::Result;
 use crate::health::HealthCode;
@@ -105,6 +105,10 @@ impl Segments<'_> {
     /// Reads them at once, each task the first that no other has, and joins them in order meanwhile.
     fn read(&self) -> Result<Events> {
         let count = self.starts.len();
+        if count == 1 {
+            return self.read_whole();
+        }
+        let tasks = count.min(rayon::current_num_threads());
         let first = AtomicUsize::new(0);
         let done = AtomicBool::new(false);
         let space = Mutex::new(Vec::new());
@@ -113,17 +117,17 @@ impl Segments<'_> {
             joined: Joined::default(),
             next: self.starts[0],
             end: None,
-            decoder: Decoder::default(),
+            worker: Worker::new(tasks),
         });
-        let work = || {
-            let mut decoder = Decoder::default();
+        let work = |worker: usize| {
+            let mut worker = Worker::new(worker);
             while !done.load(Ordering::Relaxed) {
                 let number = first.fetch_add(1, Ordering::Relaxed);
                 if number >= count {
                     break;
                 }
                 let free = space().pop().unwrap_or_default();
-                let segment = self.read_one(number, free, &mut decoder);
+                let segment = self.read_one(number, free, &mut worker);
                 order.put(number, segment, |taken, number, segment| {
                     let free = taken.take(self, number, segment);
                     space().extend(free);
@@ -134,8 +138,9 @@ impl Segments<'_> {
             }
         };
         rayon::scope(|scope| {
-            for _ in 0..count.min(rayon::current_num_threads()) {
-                scope.spawn(|_| work());
+            for worker in 0..tasks {
+                let work = &work;
+                scope.spawn(move |_| work(worker));
             }
         });
         let Taken { joined, end, .. } = order.into_taker();
@@ -146,23 +151,43 @@ impl Segments<'_> {
         Ok(Events { rows, end })
     }
 
+    /// Reads them when there is one: its rows are all.
+    fn read_whole(&self) -> Result<Events> {
+        let mut worker = Worker::default();
+        let stop = self.read_into(&mut worker, 0, EventTable::default());
+        let end = match stop {
+            Stop::At(_) | Stop::Undecided(_) => Err(Fault::End),
+            Stop::End(end) => Ok(end),
+            Stop::Fault(fault) => Err(fault),
+        };
+        let end = end.map_err(|fault| fault.into_error(self.data.len()))?;
+        let rows = limited(worker.rows)?;
+        Ok(Events { rows, end })
+    }
+
     /// Where the next segment starts.
     fn limit(&self, number: usize) -> usize {
         self.starts.get(number + 1).copied().unwrap_or(usize::MAX)
     }
 
-    /// A segment may look a little beyond its end, where the event that crosses it ends. One that
+    fn read_one(&self, number: usize, space: EventTable, worker: &mut Worker) -> Segment {
+        let stop = self.read_into(worker, number, space);
+        let part = worker.hand_over();
+        Segment { part, stop }
+    }
+
+    /// Reads segment `number`. It may look a little beyond its end, where the event that crosses it ends. One that
     /// started at a wrong guess would otherwise read to the end of the file, as would all others.
-    fn read_one(&self, number: usize, space: EventTable, decoder: &mut Decoder) -> Segment {
+    fn read_into(&self, worker: &mut Worker, number: usize, space: EventTable) -> Stop {
         let reach = self.limit(number).saturating_add(self.size);
         let reach = reach.min(self.data.len());
-        let part = Part {
+        let view = View {
             data: &self.data[..reach],
             cut: reach < self.data.len(),
             form: self.form,
         };
         let (start, limit) = (self.starts[number], self.limit(number));
-        part.read(start, limit, &self.options, decoder, space)
+        view.read(start, limit, &self.options, worker, space)
     }
 }
 
@@ -173,7 +198,8 @@ struct Taken {
     next: usize,
     /// Behind the closing bracket, or what is wrong before.
     end: Option<std::result::Result<usize, Fault>>,
-    decoder: Decoder,
+    /// Reads again what was read from a wrong start.
+    worker: Worker,
 }
 
 impl Taken {
@@ -181,27 +207,36 @@ impl Taken {
     fn take(&mut self, of: &Segments<'_>, number: usize, mut segment: Segment) -> Vec<EventTable> {
         let mut space = Vec::new();
         let limit = of.limit(number);
-        if self.end.is_some() || self.next >= limit {
+        if self.end.is_some() {
             return space;
         }
-        let whole = Part {
+        let wrong = of.starts[number] != self.next;
+        if wrong {
+            self.joined.learn(&segment.part);
+        }
+        if self.next >= limit {
+            return space;
+        }
+        let whole = View {
             data: of.data,
             cut: false,
             form: of.form,
         };
         let mut again = |at| {
-            let decoder = &mut self.decoder;
-            whole.read(at, limit, &of.options, decoder, EventTable::default())
+            let worker = &mut self.worker;
+            let stop = whole.read(at, limit, &of.options, worker, EventTable::default());
+            let part = worker.hand_over();
+            Segment { part, stop }
         };
-        if of.starts[number] != self.next {
+        if wrong {
             segment = again(self.next);
         }
         let parts = of.starts.len();
         if let Stop::Undecided(at) = segment.stop {
-            space.extend(self.joined.add(segment.rows, parts));
+            space.extend(self.joined.add(segment.part, parts));
             segment = again(at);
         }
-        space.extend(self.joined.add(segment.rows, parts));
+        space.extend(self.joined.add(segment.part, parts));
         match segment.stop {
             Stop::At(at) => self.next = at,
             Stop::End(end) => self.end = Some(Ok(end)),
@@ -231,23 +266,28 @@ impl Stretch<'_> {
     /// The rows, and where in the data the next stretch starts or the array ends; `None` when the
     /// stretch does not end there or has faults.
     /// `space` is for the columns.
-    pub(super) fn read(&self, options: &IngestOptions, space: EventTable) -> Option<(Rows, usize)> {
-        let part = Part {
+    pub(super) fn read(
+        &self,
+        options: &IngestOptions,
+        worker: &mut Worker,
+        space: EventTable,
+    ) -> Option<(Part, usize)> {
+        let view = View {
             data: self.data,
             cut: self.next.is_some(),
             form: self.form,
         };
         let limit = self.next.unwrap_or(usize::MAX);
-        let Segment { mut rows, stop } =
-            part.read(self.start, limit, options, &mut Decoder::default(), space);
+        let stop = view.read(self.start, limit, options, worker, space);
+        let mut part = worker.hand_over();
         let end = match (stop, self.next) {
             (Stop::At(at), Some(next)) if at == next => at,
             (Stop::End(end), None) => end,
             _ => return None,
         };
-        rows.events.offset.shift(self.base);
-        rows.health.shift(0, self.base);
-        Some((rows, end))
+        part.events.offset.shift(self.base);
+        part.health.shift(0, self.base);
+        Some((part, end))
     }
 }
 
@@ -256,7 +296,7 @@ const FREE_MISSES: usize = 64;
 
 /// The outcome of reading one segment.
 struct Segment {
-    rows: Rows,
+    part: Part,
     stop: Stop,
 }
 
@@ -273,51 +313,50 @@ enum Stop {
 }
 
 /// As much of the content as a reader may see.
-struct Part<'a> {
+struct View<'a> {
     data: &'a [u8],
     /// True when the content goes on behind it.
     cut: bool,
     form: Form,
 }
 
-impl Part<'_> {
+impl View<'_> {
     /// Reads the events from the one at `start` on, until one starts at or after `limit`.
     fn read(
         &self,
         start: usize,
         limit: usize,
         options: &IngestOptions,
-        decoder: &mut Decoder,
+        worker: &mut Worker,
         space: EventTable,
-    ) -> Segment {
+    ) -> Stop {
         let bytes = limit.min(self.data.len()) - start.min(self.data.len());
-        let mut rows = Rows::with_capacity_for(bytes, space);
+        worker.start(bytes, space);
         let mut scanner = Scanner::new(self.data, start);
-        if options.reader == Reader::Auto
-            && let Some(stop) = self.by_shape(limit, &mut scanner, &mut rows)
-        {
-            return Segment { rows, stop };
+        if options.reader == Reader::Auto && worker.expects_shapes() {
+            if let Some(stop) = self.by_shape(limit, &mut scanner, worker) {
+                return stop;
+            }
+            worker.note_shapeless();
         }
+        let Worker { rows, decoder, .. } = worker;
         // True once no guess is left in this segment: do not search it again.
         let mut last = options.reader == Reader::Text;
         loop {
             if scanner.pos >= limit {
-                return Segment {
-                    rows,
-                    stop: Stop::At(scanner.pos),
-                };
+                return Stop::At(scanner.pos);
             }
             let mut end = limit;
             if !last {
                 end = self.chunk_end(scanner.pos, limit, options.chunk_bytes, &mut last);
-                if end <= self.data.len() && decoder.chunk(self.data, scanner.pos, end, &mut rows) {
+                if end <= self.data.len() && decoder.chunk(self.data, scanner.pos, end, rows) {
                     scanner.pos = end;
                     continue;
                 }
             }
             while scanner.pos < end {
-                if let Some(stop) = self.step(&mut scanner, &mut rows) {
-                    return Segment { rows, stop };
+                if let Some(stop) = self.step(&mut scanner, rows) {
+                    return stop;
                 }
             }
         }
@@ -325,8 +364,13 @@ impl Part<'_> {
 
     /// Reads by shape as far as the events have one, and the others one by one; `None` when too
     /// many have none.
-    fn by_shape(&self, limit: usize, scanner: &mut Scanner<'_>, rows: &mut Rows) -> Option<Stop> {
-        let mut shapes = Shapes::default();
+    fn by_shape(
+        &self,
+        limit: usize,
+        scanner: &mut Scanner<'_>,
+        worker: &mut Worker,
+    ) -> Option<Stop> {
+        let Worker { rows, shapes, .. } = worker;
         let mut others = 0;
         while scanner.pos < limit {
             match shapes.read(self.data, scanner.pos, limit, rows) {

@@ -175,6 +175,11 @@ impl Shapes {
         self.links.len() >= MAX_LINKS
     }
 
+    /// How many spellings of `Input Dims` were met.
+    pub(super) fn spellings(&self) -> usize {
+        self.dims.len()
+    }
+
     /// Adds the rows of the events from the one at `start` to the last before `limit`, as far as
     /// they have shape.
     pub(super) fn read(
@@ -187,7 +192,7 @@ impl Shapes {
         let mut event_at = start;
         let mut pos = start;
         let mut state = START;
-        let mut event = Resolved::default();
+        let mut event = Resolved::NONE;
         loop {
             let Some(link) = self
                 .find(data, pos, state)
@@ -205,7 +210,7 @@ impl Shapes {
                 if event_at >= limit {
                     return Outcome::Limit(event_at);
                 }
-                event = Resolved::default();
+                event.clear();
                 constants = next;
             }
             event.set(constants);

@@ -15,6 +15,7 @@
 //! answer and one text for each fault.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::Scope;
@@ -25,6 +26,7 @@ use super::inflate::{self, Compression, Inflater, MAX_WHOLE};
 use super::order::InOrder;
 use super::row::Rows;
 use super::segment::{Events, Form, Stretch};
+use super::worker::{Part, Worker};
 use super::{IngestOptions, split};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::EventTable;
@@ -85,6 +87,7 @@ fn in_blocks(mut inflater: Inflater<'_>, options: &IngestOptions) -> Result<Opti
         options,
         blocks: expected / size + 1,
         state: Mutex::default(),
+        workers: AtomicUsize::new(0),
         rows: InOrder::new(Joined::default()),
     };
     rayon::scope(|scope| pipe.produce(scope, front, &mut inflater))?;
@@ -166,7 +169,9 @@ struct Pipe<'o> {
     blocks: usize,
     state: Mutex<State>,
     /// The rows of the blocks that were read.
-    rows: InOrder<Rows, Joined>,
+    rows: InOrder<Part, Joined>,
+    /// How many workers there are.
+    workers: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -175,6 +180,8 @@ struct State {
     waiting: VecDeque<Block>,
     /// Buffers of blocks that were read.
     free: Vec<Vec<u8>>,
+    /// Those that read a block before and read none now.
+    workers: Vec<Worker>,
     /// Columns of blocks that were joined.
     space: Vec<EventTable>,
     /// What is behind the event array, and where in the content that starts.
@@ -242,7 +249,10 @@ impl Pipe<'_> {
             return;
         };
         let space = state.space.pop().unwrap_or_default();
+        let worker = state.workers.pop();
         drop(state);
+        let new = || Worker::new(self.workers.fetch_add(1, Ordering::Relaxed));
+        let mut worker = worker.unwrap_or_else(new);
         let stretch = Stretch {
             data: block.data(),
             base: block.base,
@@ -250,15 +260,17 @@ impl Pipe<'_> {
             next: block.next,
             form: self.form,
         };
-        let Some((rows, end)) = stretch.read(self.options, space) else {
+        let Some((part, end)) = stretch.read(self.options, &mut worker, space) else {
             self.state().stopped = true;
             return;
         };
-        self.rows.put(block.number, rows, |joined, _, rows| {
-            let space = joined.add(rows, self.blocks);
+        self.rows.put(block.number, part, |joined, _, part| {
+            let space = joined.add(part, self.blocks);
             self.state().space.extend(space);
         });
         let mut state = self.state();
+        // Only now, and blocks are taken in order: what a worker hands over is joined in its order.
+        state.workers.push(worker);
         if block.last {
             let tail = block.data()[end..].to_vec();
             state.tail = Some((block.base + end as u64, tail));

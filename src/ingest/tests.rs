@@ -345,6 +345,34 @@ fn the_fast_reader_is_really_used() {
 }
 
 #[test]
+fn names_may_be_more_than_a_worker_keeps() {
+    let long = "n".repeat(1000);
+    let mut content = String::from("[");
+    for number in 0..12_000 {
+        // Some names are old, some tracks and spellings new.
+        let (name, tid, ts) = (number / 2 * 3, number % 700, number * 10);
+        let _ = write!(
+            content,
+            r#"{{"ph":"X","cat":"cpu_op","name":"{long}{name}","pid":1,"tid":{tid},"ts":{ts},"dur":2,"args":{{"Input Dims":[[{name}]]}}}},"#
+        );
+    }
+    content.push_str(r#"{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2}]"#);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let answer = |segment| {
+        let read = || read_with(content.as_bytes(), Reader::Auto, 1000, segment);
+        describe(&pool.as_ref().expect("a thread").install(read))
+    };
+    let whole = describe(&read_with(
+        content.as_bytes(),
+        Reader::Text,
+        1000,
+        usize::MAX,
+    ));
+    assert!(whole == answer(100_000), "other rows in small segments");
+    assert!(whole == answer(1_000_000), "other rows in large segments");
+}
+
+#[test]
 fn a_chunk_is_refused_when_it_is_more_than_a_list_of_events() {
     for content in [
         r#"[{"ph":"X"}],[{"ph":"X"} , {"ph":"X"}]"#,

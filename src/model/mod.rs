@@ -17,6 +17,7 @@ pub use counter::CounterKind;
 pub(crate) use event::NO_SIDE;
 pub use event::{DeviceArgs, EventFlags, EventId, EventTable, LaunchArgs, OpArgs, Ph};
 pub use metadata::{DeviceProperties, DistributedInfo, Messages, Metadata, NotedLoss, Rewriting};
+pub(crate) use strings::Texts;
 pub use strings::{StrId, Strings};
 pub use trace::Trace;
 pub use track::{Ident, Track, TrackId, Tracks};

@@ -44,8 +44,23 @@ impl Offsets {
         }
     }
 
+    /// By how much `later` offsets are more over the last base than over their own, when they all fit.
+    fn distance(&self, later: &Self) -> Option<u32> {
+        let [(_, base)] = later.bases[..] else {
+            return None;
+        };
+        let by = u32::try_from(base.checked_sub(self.bases.last()?.1)?).ok()?;
+        by.checked_add(later.low.iter().copied().max()?)?;
+        Some(by)
+    }
+
     /// Moves over the offsets of the events that follow; `later` keeps its space.
     pub(crate) fn append(&mut self, later: &mut Self) {
+        if let Some(by) = self.distance(later) {
+            self.low.extend(later.low.drain(..).map(|low| low + by));
+            later.bases.clear();
+            return;
+        }
         let before = self.low.len();
         let bases = later.bases.drain(..);
         self.bases
@@ -74,5 +89,24 @@ mod tests {
         all.truncate(4);
         all.push(1 << 40);
         assert_eq!((all.get(3), all.get(4)), ((1 << 32) + 9, 1 << 40));
+    }
+
+    #[test]
+    fn parts_share_a_base_as_far_as_it_reaches() {
+        let starts = [10, 1000, (1 << 32) - 5, (1 << 32) + 100, 7];
+        let mut all = Offsets::default();
+        for start in starts {
+            let mut part = Offsets::default();
+            part.push(start);
+            part.push(start + 9);
+            part.push(start + 3);
+            all.append(&mut part);
+            assert!(part.low.is_empty() && part.bases.is_empty());
+        }
+        let found: Vec<u64> = (0..all.low.len()).map(|number| all.get(number)).collect();
+        let wanted: Vec<u64> = starts.iter().flat_map(|at| [*at, at + 9, at + 3]).collect();
+        assert_eq!(found, wanted);
+        let bases: Vec<usize> = all.bases.iter().map(|(first, _)| *first).collect();
+        assert_eq!(bases, [0, 9, 12]);
     }
 }

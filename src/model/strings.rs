@@ -94,7 +94,7 @@ impl Strings {
             if id == u32::MAX {
                 return self.intern(std::str::from_utf8(text).expect("ASCII"));
             }
-            if self.hashes[id as usize] == hash && self.get(StrId(id)).as_bytes() == text {
+            if self.hashes[id as usize] == hash && same(self.get(StrId(id)).as_bytes(), text) {
                 return StrId(id);
             }
             place = (place + 1) & mask;
@@ -152,6 +152,21 @@ impl Strings {
         &self.text[start..self.ends[id.index()]]
     }
 
+    /// The texts from number `from` on.
+    pub(crate) fn since(&self, from: usize) -> Texts {
+        let start = from.checked_sub(1).map_or(0, |last| self.ends[last]);
+        let ends = self.ends[from..].iter();
+        Texts {
+            text: self.text[start..].to_owned(),
+            ends: ends.map(|end| end - start).collect(),
+        }
+    }
+
+    /// How many bytes all texts have.
+    pub(crate) fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
     /// How many distinct strings there are, the empty one included.
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -170,6 +185,37 @@ impl Strings {
     }
 }
 
+/// Some texts, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Texts {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts
+            .zip(&self.ends)
+            .map(|(start, end)| &self.text[*start..*end])
+    }
+}
+
+/// Whether two texts are the same. They mostly are, and some ten bytes long: too short for a call of `memcmp`.
+#[inline]
+fn same(a: &[u8], b: &[u8]) -> bool {
+    // A last block may overlap the one before it.
+    fn in_blocks<const N: usize>(a: &[u8], b: &[u8]) -> Option<bool> {
+        let last = *a.last_chunk::<N>()? == *b.last_chunk::<N>()?;
+        let mut blocks = a.as_chunks::<N>().0.iter().zip(b.as_chunks::<N>().0);
+        Some(last && blocks.all(|(a, b)| a == b))
+    }
+    a.len() == b.len()
+        && in_blocks::<16>(a, b)
+            .or_else(|| in_blocks::<4>(a, b))
+            .unwrap_or_else(|| a == b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +231,10 @@ mod tests {
             assert_eq!(strings.find(&format!("name {n}")), Some(*id));
             assert_eq!(strings.intern(&format!("name {n}")), *id);
         }
+        let texts: Vec<String> = strings.since(998).iter().map(str::to_owned).collect();
+        assert_eq!(texts, ["name 997", "name 998", "name 999"]);
+        assert_eq!(strings.since(0).iter().next(), Some(""));
+        assert_eq!(strings.since(1001).iter().next(), None);
         assert_eq!(strings.find("other"), None);
         assert_eq!(strings.intern(""), StrId::EMPTY);
         assert_eq!(strings.len(), 1001);

@@ -44,7 +44,29 @@ pub struct Tracks {
     rows: Vec<Track>,
     /// Seeded by chance, as in [`Strings`](super::Strings).
     numbers: HashMap<Track, TrackId, RandomState>,
-    last: Option<(Track, TrackId)>,
+    /// Found lately, each at its place.
+    recent: [Option<(Track, TrackId)>; RECENT],
+}
+
+/// How many rows are remembered: events of a few threads and streams take turns.
+const RECENT: usize = 16;
+
+impl Track {
+    /// Where it is remembered.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the highest bits alone are left"
+    )]
+    #[inline]
+    fn place(self) -> usize {
+        let bits = |ident| match ident {
+            Ident::Missing => 1 << 63,
+            Ident::Int(number) => number.cast_unsigned(),
+            Ident::Text(text) => u64::from(text.0) | 1 << 62,
+        };
+        let mixed = bits(self.pid).wrapping_mul(31) ^ bits(self.tid);
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - RECENT.trailing_zeros())) as usize
+    }
 }
 
 impl Tracks {
@@ -53,8 +75,9 @@ impl Tracks {
     /// # Panics
     /// After 2³² − 1 distinct rows.
     pub fn intern(&mut self, track: Track) -> TrackId {
-        if let Some((last, id)) = self.last
-            && last == track
+        let place = track.place();
+        if let Some((recent, id)) = self.recent[place]
+            && recent == track
         {
             return id;
         }
@@ -64,7 +87,7 @@ impl Tracks {
             rows.push(track);
             id
         });
-        self.last = Some((track, id));
+        self.recent[place] = Some((track, id));
         id
     }
 
@@ -81,6 +104,11 @@ impl Tracks {
     /// True when there is none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// The rows from number `from` on.
+    pub(crate) fn since(&self, from: usize) -> &[Track] {
+        &self.rows[from..]
     }
 
     /// All rows with their numbers.
