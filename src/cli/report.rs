@@ -17,8 +17,8 @@ use crate::health::Severity;
 use crate::infer::{Plan, Thresholds, inferences};
 use crate::inspect::{Survey, survey_and, survey_paths};
 use crate::report::{
-    self, Block, Document, OverviewParts, Section, brief_document, decision_document,
-    inferences_document, overview_document,
+    self, Document, OverviewParts, Section, brief_document, decision_document, inferences_section,
+    overview_document,
 };
 
 const EXAMPLES: &str = "\
@@ -228,17 +228,8 @@ fn surveyed(
         plan.take(view)
     })?;
     let runs = plan.infer(&survey.attribution, taken)?;
-    let inferences = inferences(survey.attribution.clone(), runs, &thresholds);
-    let document = inferences_document(&inferences, args.output.verbose);
-    let mut blocks = vec![Block::Paragraph(document.lead)];
-    for section in document.sections {
-        blocks.extend(section.title.map(Block::Paragraph));
-        blocks.extend(section.blocks);
-    }
-    let section = Section {
-        title: Some("What limits the run".to_owned()),
-        blocks,
-    };
+    let inferences = inferences(&survey.attribution, runs, &thresholds);
+    let section = inferences_section(&inferences, args.output.verbose);
     Ok((survey, vec![section]))
 }
 

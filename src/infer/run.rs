@@ -91,24 +91,24 @@ pub fn infer_paths(
         plan.take(&View::new(dissection, content, &options))
     })?;
     let runs = plan.infer(&attribution, taken)?;
-    Ok(inferences(attribution, runs, thresholds))
+    Ok(inferences(&attribution, runs, thresholds))
 }
 
 /// What was inferred about the runs of `attribution`.
 pub(crate) fn inferences(
-    attribution: Attribution,
+    attribution: &Attribution,
     runs: Vec<RunInferences>,
     thresholds: &Thresholds,
 ) -> Inferences {
     Inferences {
         schema_version: SCHEMA_VERSION,
         tool: attribution.tool,
-        options: attribution.options,
+        options: attribution.options.clone(),
         thresholds: thresholds.limits().clone(),
-        inputs: attribution.inputs,
-        skipped: attribution.skipped,
+        inputs: attribution.inputs.clone(),
+        skipped: attribution.skipped.clone(),
         runs,
-        health: attribution.health,
+        health: attribution.health.clone(),
     }
 }
 

@@ -1,11 +1,15 @@
 //! Inferences as a document: the largest supported effect first.
 
 use super::document::{Block, Column, Document, Note, Row, Section, Table, Value};
+use super::name::{shortened, visible};
 use super::number::{counted, mib, ms, number, percent};
 use crate::infer::{
     Effect, Evidence, Inference, Inferences, Number, Ratio, RuleText, RunInferences, Verdict,
 };
 use crate::units::Ns;
+
+/// Names in evidence have at most so many columns.
+const LONGEST_NAME: usize = 100;
 
 /// `inferences` as a report. Evidence of hypotheses that are not supported is told when `verbose`.
 pub fn inferences_document(inferences: &Inferences, verbose: bool) -> Document {
@@ -30,7 +34,7 @@ pub fn inferences_document(inferences: &Inferences, verbose: bool) -> Document {
             } else {
                 inference.code.clone()
             }),
-            blocks: vec![Block::Notes(details(inference))],
+            blocks: vec![Block::Notes(details(run, inference))],
         }));
     }
     let skipped: Vec<Note> = inferences
@@ -52,6 +56,24 @@ pub fn inferences_document(inferences: &Inferences, verbose: bool) -> Document {
             runs => counted(runs.len() as u64, "run"),
         },
         sections,
+    }
+}
+
+/// `inferences` as a section of a page.
+pub fn inferences_section(inferences: &Inferences, verbose: bool) -> Section {
+    let document = inferences_document(inferences, verbose);
+    let mut blocks = vec![Block::Paragraph(document.lead)];
+    for section in document.sections {
+        let mut own = section.blocks;
+        match (section.title, own.first_mut()) {
+            (Some(title), Some(Block::Notes(notes))) => notes.insert(0, Note::new("rule", title)),
+            (title, _) => blocks.extend(title.map(Block::Paragraph)),
+        }
+        blocks.append(&mut own);
+    }
+    Section {
+        title: Some("What limits the run".to_owned()),
+        blocks,
     }
 }
 
@@ -142,7 +164,7 @@ fn verdicts(run: &RunInferences) -> Table {
     }
 }
 
-fn details(inference: &Inference) -> Vec<Note> {
+fn details(run: &RunInferences, inference: &Inference) -> Vec<Note> {
     let mut notes = vec![Note::new("finding", inference.summary.clone())];
     notes.extend(
         inference
@@ -151,8 +173,15 @@ fn details(inference: &Inference) -> Vec<Note> {
             .map(|evidence| Note::new("evidence", spelled(evidence))),
     );
     notes.extend(inference.events.iter().map(|event| {
-        let text = format!("{} #{} of {}", event.name, event.event, event.path);
-        Note::new("event", text)
+        let name = visible(&event.name);
+        let text = format!("{} #{}", shortened(&name, LONGEST_NAME), event.event);
+        Note::new(
+            "event",
+            match run.files.as_slice() {
+                [_] => text,
+                _ => format!("{text} of {}", event.path),
+            },
+        )
     }));
     if let Some(confidence) = &inference.confidence {
         let text = format!("{}: {}", confidence.level.as_str(), confidence.reason);

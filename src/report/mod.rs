@@ -46,7 +46,7 @@ pub use doctor::{codes_document, diagnosis_document};
 pub use document::{Align, Block, Column, Document, Note, Row, RowKind, Section, Table, Value};
 pub use evidence::evidence_document;
 pub use gate::{explanations_document, verdict_github, verdict_junit};
-pub use inference::{inferences_document, rules_document};
+pub use inference::{inferences_document, inferences_section, rules_document};
 pub use inspection::{frame_rows, frames_document, inspection_document};
 #[cfg(feature = "cli")]
 pub(crate) use name::visible;

@@ -28,10 +28,6 @@ fn report(traces: &[&Path], page: &Path) -> bool {
         .arg("-o")
         .arg(page)
         .arg("-q");
-    if cfg!(feature = "frames") {
-        // Inferences are tables and notes like others, and take longer than all the rest.
-        command.arg("--no-inferences");
-    }
     let code = command.output().unwrap().status.code();
     code == Some(0) || code == Some(4)
 }

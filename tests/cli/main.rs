@@ -22,6 +22,7 @@ mod rewrite;
 mod salvage;
 #[path = "../support/snapshot.rs"]
 mod snapshot;
+mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

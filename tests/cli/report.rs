@@ -300,12 +300,7 @@ fn the_sample_reports_are_fresh() {
         ("report.json", "json"),
     ];
     for (name, format) in reports {
-        let flags = if cfg!(feature = "frames") {
-            "--no-inferences"
-        } else {
-            ""
-        };
-        let run = tracekit(&format!("report {case} --format {format} {flags}"));
+        let run = tracekit(&format!("report {case} --format {format}"));
         assert_eq!(run.code, 0, "{}", run.err);
         bless_or_compare(&sample.join(name), &run.out);
     }

@@ -62,7 +62,8 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         .map(|[.., length]| length)
         .collect();
     let calls = i64::try_from(meant.len()).unwrap_or(i64::MAX);
-    let time: i64 = meant.into_iter().flatten().sum();
+    let times = meant.into_iter().flatten();
+    let time = times.fold(0, i64::saturating_add);
     let later = format!(
         "FROM (SELECT file, event, name, ts_ns, dur_ns {rows}) AS calls JOIN (SELECT file AS of_file, MIN(start_ns) AS \
          first_ns FROM device_work GROUP BY file) AS begun ON calls.file = begun.of_file WHERE ts_ns > first_ns"
@@ -168,7 +169,7 @@ fn growing(case: &Case<'_>) -> (i64, i64) {
     for ([rank, at, net], (device, step)) in rows.zip(devices.into_iter().zip(steps)) {
         let step = kept.entry((rank, device, step)).or_insert((at, 0));
         step.0 = step.0.into_iter().chain(at).min();
-        step.1 += net.unwrap_or(0);
+        step.1 = step.1.saturating_add(net.unwrap_or(0));
     }
     let mut kept: Vec<_> = kept
         .into_iter()

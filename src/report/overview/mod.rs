@@ -38,7 +38,7 @@ pub struct OverviewParts<'a> {
     pub survey: &'a Survey,
     /// Two sides compared, when there are two.
     pub comparison: Option<&'a Comparison>,
-    /// What other analyses say, each a section of its own; they come right behind the verdict.
+    /// What other analyses conclude, each a section of its own; they come behind all that was measured.
     pub findings: &'a [Section],
     /// What was decided, each a section of its own; they come right behind the verdict.
     pub decisions: &'a [Section],
@@ -61,7 +61,6 @@ pub fn overview_document(parts: OverviewParts<'_>) -> Document {
     if let Some(comparison) = parts.comparison {
         sections.extend(changes::sections(comparison, parts.verbose));
     }
-    sections.extend_from_slice(parts.findings);
     sections.extend(steps(attribution));
     sections.extend(time::section(survey));
     sections.push(recompute::section(attribution));
@@ -71,6 +70,7 @@ pub fn overview_document(parts: OverviewParts<'_>) -> Document {
     sections.extend(topic(survey, Topic::Kernels, "Kernels", &["kernels"]));
     sections.extend(ranks(survey));
     sections.extend(memory::section(survey));
+    sections.extend_from_slice(parts.findings);
     sections.push(trust::section(attribution, parts.verbose));
     sections.push(provenance::section(attribution));
     Document {
