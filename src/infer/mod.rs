@@ -5,8 +5,8 @@
 //!                              a rule each                 not applicable; numbers with their queries,
 //!                              a hypothesis                confidence, effect, next action
 //! ```
-//! A rule asks for rows and sums of tables ([`case`]) by conditions that are a test of rows and SQL in one
-//! ([`condition`]), so that anybody can ask for its numbers again with `tracekit query`. Its limits are in
+//! A rule asks for rows and sums of tables (`case`) by conditions that are a test of rows and SQL in one
+//! (`condition`), so that anybody can ask for its numbers again with `tracekit query`. Its limits are in
 //! `thresholds.toml`, each with its source, and can be replaced. Effects are the most that could be
 //! won by removing one cause; causes overlap, so effects do not add up.
 
