@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::args::{Format, InputArgs, OutputArgs};
+use super::change::{alpha, effect};
 use super::exit::Exit;
 use super::output::{Target, say};
 use super::progress::Progress;
@@ -104,32 +105,6 @@ enum Failure {
     Slower,
     Inconclusive,
     OtherWork,
-}
-
-fn alpha(text: &str) -> std::result::Result<f64, String> {
-    let alpha: f64 = text
-        .parse()
-        .map_err(|_| "use a number such as 0.01".to_owned())?;
-    // Random splits cannot tell smaller ones apart.
-    if (0.0001..=0.5).contains(&alpha) {
-        Ok(alpha)
-    } else {
-        Err("use 0.0001 to 0.5".to_owned())
-    }
-}
-
-fn effect(text: &str) -> std::result::Result<f64, String> {
-    let (digits, scale) = match text.strip_suffix('%') {
-        Some(digits) => (digits, 0.01),
-        None => (text, 1.0),
-    };
-    let wrong = || "use a part such as 3% or 0.03, at most 100%".to_owned();
-    let effect = digits.trim().parse::<f64>().map_err(|_| wrong())? * scale;
-    if (0.0..=1.0).contains(&effect) {
-        Ok(effect)
-    } else {
-        Err(wrong())
-    }
 }
 
 /// The paths of both sides.

@@ -9,6 +9,7 @@ mod attribute;
 #[cfg(feature = "batch")]
 mod batch;
 #[cfg(all(feature = "collect", unix))]
+mod change;
 mod collect;
 #[cfg(not(all(feature = "collect", unix)))]
 #[path = "no_collect.rs"]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::batch::{Baseline, CheckOptions, check, checked_document, junit};
+use crate::cli::change::{alpha, effect};
 use crate::cli::exit::Exit;
 use crate::cli::output::Target;
 use crate::error::{Error, ErrorKind, Result};
@@ -47,15 +48,17 @@ pub(super) struct Args {
 
     /// How often chance alone may make such a difference
     #[arg(long, value_name = "P", default_value_t = 0.01, help_heading = "Check")]
+    #[arg(value_parser = alpha)]
     alpha: f64,
 
-    /// The smallest relative change that counts
+    /// Smallest change that counts, such as 3% or 0.03
     #[arg(
         long,
-        value_name = "SHARE",
-        default_value_t = 0.03,
+        value_name = "PART",
+        default_value = "3%",
         help_heading = "Check"
     )]
+    #[arg(value_parser = effect)]
     min_effect: f64,
 
     /// Format of the result
@@ -91,11 +94,6 @@ enum Format {
 
 /// Runs the check.
 pub(super) fn run(args: &Args) -> Result<Exit> {
-    let in_range = |value: f64| (0.0..1.0).contains(&value);
-    if !in_range(args.alpha) || args.alpha <= 0.0 || !(0.0..=10.0).contains(&args.min_effect) {
-        let message = "--alpha is between 0 and 1, --min-effect between 0 and 10";
-        return Err(Error::new(ErrorKind::Usage, message));
-    }
     let target = Target::new(args.output.as_deref())?;
     let options = CheckOptions {
         baseline: args.baseline.clone(),
