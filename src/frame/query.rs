@@ -62,8 +62,9 @@ pub fn query(tables: &Tables, sql: &str) -> Result<DataFrame> {
 /// When the SQL cannot be understood or names what is not there.
 pub fn query_frames(frames: &BTreeMap<&'static str, DataFrame>, sql: &str) -> Result<DataFrame> {
     only_reads(sql)?;
-    let sql = &with_points(sql);
-    guarded(sql, || {
+    let pointed = with_points(sql);
+    let sql = pointed.sql.as_str();
+    let answer = guarded(sql, || {
         let mut context = SQLContext::new();
         // Every table that is known takes time, whether it is named or not.
         let lower = sql.to_ascii_lowercase();
@@ -72,7 +73,8 @@ pub fn query_frames(frames: &BTreeMap<&'static str, DataFrame>, sql: &str) -> Re
             context.register(name, frame.clone().lazy());
         }
         context.execute(sql).and_then(LazyFrame::collect)
-    })
+    });
+    answer.map_err(|error| Error::new(ErrorKind::Query, pointed.place_in(&error.reason())))
 }
 
 /// A number of an answer.

@@ -2,9 +2,44 @@
 
 use polars::prelude::PolarsError;
 
+/// What is added to numbers.
+const POINT: &str = ".0";
+
+/// SQL as Polars takes it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Pointed {
+    pub(super) sql: String,
+    /// Line and column, from 1 and in characters, behind what was added.
+    added: Vec<(usize, usize)>,
+}
+
+impl Pointed {
+    /// `message`, which says where in the SQL something is, for the SQL as it was given.
+    pub(super) fn place_in(&self, message: &str) -> String {
+        const LINE: &str = " at line ";
+        const COLUMN: &str = ", column ";
+        let Some((before, place)) = message.rsplit_once(LINE) else {
+            return message.to_owned();
+        };
+        let Some((line, rest)) = place.split_once(COLUMN) else {
+            return message.to_owned();
+        };
+        let end = rest.find(|letter: char| !letter.is_ascii_digit());
+        let (column, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        let (Ok(line), Ok(column)) = (line.parse::<usize>(), column.parse::<usize>()) else {
+            return message.to_owned();
+        };
+        let added = self.added.iter();
+        let added = added.filter(|(of, at)| *of == line && *at <= column);
+        let column = column - POINT.len() * added.count();
+        format!("{before}{LINE}{line}{COLUMN}{column}{behind}")
+    }
+}
+
 /// `sql` with a point in numbers such as `1e6`, without which Polars takes them for integers and refuses them.
 /// Texts, quoted names and comments stay as they are.
-pub(super) fn with_points(sql: &str) -> String {
+pub(super) fn with_points(sql: &str) -> Pointed {
+    let mut added = Vec::new();
     let mut out = String::with_capacity(sql.len() + 8);
     let mut rest = sql;
     while let Some(first) = rest.chars().next() {
@@ -23,14 +58,16 @@ pub(super) fn with_points(sql: &str) -> String {
         match digits {
             Some(at) if at > 0 && has_exponent(&word[at..], behind) => {
                 out.push_str(&word[..at]);
-                out.push_str(".0");
+                out.push_str(POINT);
+                let line = out.rsplit('\n').next().unwrap_or("");
+                added.push((out.matches('\n').count() + 1, line.chars().count() + 1));
                 out.push_str(&word[at..]);
             }
             _ => out.push_str(word),
         }
         rest = behind;
     }
-    out
+    Pointed { sql: out, added }
 }
 
 fn is_part(letter: char) -> bool {
@@ -107,7 +144,7 @@ mod tests {
             ("a>2E-3 AND b<1e+9", "a>2.0E-3 AND b<1.0e+9"),
             ("(10e2)", "(10.0e2)"),
         ] {
-            assert_eq!(with_points(sql), expected);
+            assert_eq!(with_points(sql).sql, expected);
         }
         for same in [
             "SELECT 1.5e3, 1e, 1ex, e6, a1e6, t.a1e6, 12, 0x1e6, 1e-x",
@@ -115,7 +152,21 @@ mod tests {
             "SELECT /* 1e6 */ größe1e6, '1e6",
             "SELECT /* 1e6",
         ] {
-            assert_eq!(with_points(same), same);
+            assert_eq!(with_points(same).sql, same);
+        }
+    }
+    #[test]
+    fn places_are_those_of_the_sql_that_was_given() {
+        let pointed = with_points("SELECT 1e6\n, 2e6, 3e6 FROM");
+        for (said, expected) in [
+            ("x at line 1, column 8", "x at line 1, column 8"),
+            ("x at line 1, column 13", "x at line 1, column 11"),
+            ("x at line 2, column 6, y", "x at line 2, column 4, y"),
+            ("x at line 2, column 14", "x at line 2, column 10"),
+            ("x at line one, column 2", "x at line one, column 2"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(pointed.place_in(said), expected);
         }
     }
 }
