@@ -93,8 +93,10 @@ fn pass(what: &str, path: &Path) -> Result<Pass> {
     }
     let before = anonymous_kb();
     let start = Instant::now();
-    let trace = Trace::open(path, &options)?;
+    let source = Source::open(path, &options)?;
+    let trace = Trace::from_bytes(source.bytes(), &options)?;
     let took = start.elapsed();
+    drop(source);
     Ok(Pass {
         took,
         bytes: trace.bytes,

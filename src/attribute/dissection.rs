@@ -93,13 +93,18 @@ pub(crate) fn dissect<T>(
         || Judge::new(&host, &names, &processes, options),
         || Steps::new(trace, &host, &processes),
     );
-    let (verdicts, orphans) = rayon::join(
+    let (verdicts, (orphans, owning)) = rayon::join(
         || {
             let verdicts = judge_launches(&host, &judge, &links);
             place(&mut work, &links, &verdicts, &host, &processes, &steps);
             verdicts
         },
-        || Orphans::new(trace, &names, &host, &processes, &steps, &links),
+        || {
+            rayon::join(
+                || Orphans::new(trace, &names, &host, &processes, &steps, &links),
+                || owning_launches(&links, &host, &processes, &steps),
+            )
+        },
     );
     let selected = steps
         .all
@@ -127,7 +132,7 @@ pub(crate) fn dissect<T>(
         health,
         durations,
     };
-    dissection.partial = dissection.partial_steps();
+    dissection.partial = dissection.partial_steps(&owning);
     let seen = look(&dissection);
     let Dissection {
         verdicts,
@@ -212,13 +217,13 @@ fn place(
     steps: &Steps,
 ) {
     let has_steps = !steps.all.is_empty();
-    for (work, link) in work.iter_mut().zip(&links.links) {
+    let place = |(work, link): (&mut Work, &Link)| {
         let Some(number) = link.launch() else {
             work.bucket = match link {
                 Link::PreWindow => Bucket::PreWindow,
                 _ => Bucket::Unlinked,
             };
-            continue;
+            return;
         };
         let launch = links.launches[number as usize];
         let placement = verdicts[number as usize].placement;
@@ -235,7 +240,11 @@ fn place(
             }
             None => {}
         }
-    }
+    };
+    work.par_iter_mut()
+        .zip(&links.links)
+        .with_min_len(4096)
+        .for_each(place);
     // In order on each lane already: this sort makes use of that.
     work.par_sort_by_key(|work| {
         (
@@ -248,6 +257,19 @@ fn place(
         )
     });
     mark_first_of_launch(work, links.launches.len());
+}
+
+/// By step: how many launches in it own device work.
+fn owning_launches(links: &Links, host: &Host, processes: &Processes, steps: &Steps) -> Vec<u64> {
+    let mut owning = vec![0; steps.all.len()];
+    for launch in &links.launches {
+        let thread = host.thread(launch.track);
+        let process = thread.map(|thread| processes.threads[thread].process);
+        if let Some(step) = process.and_then(|process| steps.at(process, launch.at)) {
+            owning[step as usize] += 1;
+        }
+    }
+    owning
 }
 
 impl Dissection<'_> {
@@ -324,20 +346,13 @@ impl Dissection<'_> {
     }
 
     /// Steps that the capture cuts: the first or last, when it was still open at the end, has
-    /// kernel launches without device work, or fewer than 80 % of its neighbour's launches.
-    fn partial_steps(&self) -> Vec<bool> {
+    /// kernel launches without device work, or fewer than 80 % of its neighbour's launches, of which each
+    /// step has so many `owning` device work.
+    fn partial_steps(&self, owning: &[u64]) -> Vec<bool> {
         let count = self.steps.all.len();
         let mut partial: Vec<bool> = self.steps.all.iter().map(|step| step.unfinished).collect();
         if self.work.is_empty() || count == 0 {
             return partial;
-        }
-        let mut owning = vec![0_u64; count];
-        for launch in &self.links.launches {
-            let thread = self.host.thread(launch.track);
-            let process = thread.map(|thread| self.processes.threads[thread].process);
-            if let Some(step) = process.and_then(|process| self.steps.at(process, launch.at)) {
-                owning[step as usize] += 1;
-            }
         }
         let orphans = self.orphans.by_step(count);
         for (edge, neighbour) in [(0, 1), (count - 1, count.wrapping_sub(2))] {
