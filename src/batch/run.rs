@@ -44,7 +44,7 @@ pub struct BatchOptions<'a> {
     pub salvage: Option<Salvage>,
     /// Limits and rules of inferences.
     pub thresholds: Thresholds,
-    /// Test what limits each input. It takes several times as long as attributing it.
+    /// Test what limits each input. It takes about a quarter more time.
     pub infer: bool,
     /// Where names tell run, strategy, repeat and rank.
     pub pattern: Option<Pattern>,

@@ -16,11 +16,11 @@ pub(super) fn alpha(text: &str) -> std::result::Result<f64, String> {
 /// `--min-effect`: the smallest change that counts, as a part or in percent.
 pub(super) fn effect(text: &str) -> std::result::Result<f64, String> {
     let (digits, scale) = match text.strip_suffix('%') {
-        Some(digits) => (digits, 0.01),
+        Some(digits) => (digits, 100.0),
         None => (text, 1.0),
     };
     let wrong = || "use a part such as 3% or 0.03, at most 100%".to_owned();
-    let effect = digits.trim().parse::<f64>().map_err(|_| wrong())? * scale;
+    let effect = digits.trim().parse::<f64>().map_err(|_| wrong())? / scale;
     if (0.0..=1.0).contains(&effect) {
         Ok(effect)
     } else {

@@ -8,8 +8,8 @@ mod args;
 mod attribute;
 #[cfg(feature = "batch")]
 mod batch;
-#[cfg(all(feature = "collect", unix))]
 mod change;
+#[cfg(all(feature = "collect", unix))]
 mod collect;
 #[cfg(not(all(feature = "collect", unix)))]
 #[path = "no_collect.rs"]

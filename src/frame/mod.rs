@@ -22,8 +22,9 @@ pub use convert::data_frame;
 #[cfg(feature = "batch")]
 pub(crate) use export::ParquetParts;
 pub use export::{write_arrow, write_parquet};
-pub(crate) use query::{Number, first_number};
 pub use query::{query, query_frames, tables_in, unanswerable};
 pub use schema::{ColumnSchema, Dtype, TABLES, TableSchema};
-pub(crate) use tables::{Plan, Taken, failed, of_run};
+#[cfg(any(feature = "batch", feature = "cli"))]
+pub(crate) use tables::failed;
+pub(crate) use tables::{Plan, Taken, of_run};
 pub use tables::{Tables, read_tables};

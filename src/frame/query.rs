@@ -77,25 +77,6 @@ pub fn query_frames(frames: &BTreeMap<&'static str, DataFrame>, sql: &str) -> Re
     answer.map_err(|error| Error::new(ErrorKind::Query, pointed.place_in(&error.reason())))
 }
 
-/// A number of an answer.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Number {
-    /// An integer.
-    Int(i64),
-    /// Any other number.
-    Float(f64),
-}
-
-/// The first value of the first row, when it is a number.
-pub(crate) fn first_number(rows: &DataFrame) -> Option<Number> {
-    match rows.columns().first()?.get(0).ok()? {
-        AnyValue::Null | AnyValue::Boolean(_) => None,
-        AnyValue::Float64(number) => number.is_finite().then_some(Number::Float(number)),
-        value if value.is_primitive_numeric() => value.extract::<i64>().map(Number::Int),
-        _ => None,
-    }
-}
-
 /// More words and signs than any query that people write; each takes stack when Polars looks at them.
 const MAX_WORDS: usize = 4000;
 

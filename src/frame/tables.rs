@@ -23,7 +23,6 @@ pub struct Tables {
 }
 
 /// What is taken from one file.
-#[derive(Default)]
 pub(crate) struct Taken {
     events: Option<DataFrame>,
     device_work: Option<DataFrame>,
@@ -89,7 +88,7 @@ impl Plan {
         let seen: Result<Vec<Seen>> = topics.map(|topic| subject_of(*topic).look(&view)).collect();
         Ok(Taken {
             events: if self.is_wanted("events") {
-                made(events(view.trace(), None, None))?
+                made(events(view.trace(), || view.trace().events.ids(), None))?
             } else {
                 None
             },

@@ -63,8 +63,8 @@ pub(super) fn work_of(class: &'static [&'static str]) -> Rows {
 /// Categories of calls of the CUDA and HIP runtimes.
 pub(super) const RUNTIME: &[&str] = &["cuda_runtime", "cuda_driver", "Runtime"];
 
-/// Names of the events that an inference shows.
-const EVENTS: usize = 3;
+/// How many events an inference shows.
+const WORST: usize = 3;
 
 /// One run under test.
 pub(super) struct Case<'a> {
@@ -233,48 +233,67 @@ impl<'a> Case<'a> {
         sum
     }
 
-    /// A sum of bytes.
-    pub(super) fn bytes(&mut self, name: &str, values: &Sum, rows: &Rows) {
+    /// A sum of what may not be in the files: `None` of no rows.
+    pub(super) fn measured(
+        &mut self,
+        name: &str,
+        unit: &'static str,
+        values: &Sum,
+        rows: &Rows,
+    ) -> Option<i64> {
         let sum = self.sum_of(values, rows);
         let sql = format!("SELECT SUM({values}) {rows}");
-        self.note(name, "bytes", sum.map(Number::Int), sql);
+        self.note(name, unit, sum.map(Number::Int), sql);
+        sum
     }
 
-    /// A sum of shares of times, each rounded to nanoseconds, so that the sum depends on no order: of column `ns` the
-    /// part `share`, or what is not of that share, which is 0 of no rows.
+    /// A sum of times, each times its column `share`; `None` of no rows.
     pub(super) fn shared_ns(
         &mut self,
         name: &str,
-        ns: &'static str,
-        (share, is_rest): (&'static str, bool),
+        [time, share]: [&'static str; 2],
+        rows: &Rows,
+    ) -> Option<i64> {
+        let sum = self.scaled([time, share], |share| share, rows);
+        let sql = format!("SELECT SUM(CAST({time} * {share} AS BIGINT)) {rows}");
+        self.note(name, "ns", sum.map(Number::Int), sql);
+        sum
+    }
+
+    /// A sum of times without the `share` of each, which is 0 of no rows.
+    pub(super) fn rest_ns(
+        &mut self,
+        name: &str,
+        [time, share]: [&'static str; 2],
+        rows: &Rows,
+    ) -> i64 {
+        let sum = self.scaled([time, share], |share| 1.0 - share, rows);
+        let sum = sum.unwrap_or(0);
+        let sql =
+            format!("SELECT COALESCE(SUM(CAST({time} * (1.0 - {share}) AS BIGINT)), 0) {rows}");
+        self.note(name, "ns", Some(Number::Int(sum)), sql);
+        sum
+    }
+
+    /// Each product is cut to nanoseconds, as SQL casts, so that the sum depends on no order.
+    fn scaled(
+        &self,
+        [time, share]: [&'static str; 2],
+        scale: impl Fn(f64) -> f64,
         rows: &Rows,
     ) -> Option<i64> {
         let mut sum: Option<i64> = None;
         for (part, rows) in self.parts(rows) {
-            let (times, shares) = (part.column(ns), part.column(share));
+            let (times, shares) = (part.column(time), part.column(share));
             for row in rows {
                 let Some((time, share)) = times.int(row).zip(shares.float(row)) else {
                     continue;
                 };
-                let share = if is_rest { 1.0 - share } else { share };
-                #[expect(clippy::cast_possible_truncation, reason = "as SQL casts")]
-                let part = (time as f64 * share) as i64;
+                #[expect(clippy::cast_possible_truncation, reason = "that is what is meant")]
+                let part = (time as f64 * scale(share)) as i64;
                 sum = Some(sum.unwrap_or(0).saturating_add(part));
             }
         }
-        let share = if is_rest {
-            format!("(1.0 - {share})")
-        } else {
-            share.to_owned()
-        };
-        let sum = sum.or(is_rest.then_some(0));
-        let sql = format!("SUM(CAST({ns} * {share} AS BIGINT))");
-        let sql = if is_rest {
-            format!("SELECT COALESCE({sql}, 0) {rows}")
-        } else {
-            format!("SELECT {sql} {rows}")
-        };
-        self.note(name, "ns", sum.map(Number::Int), sql);
         sum
     }
 
@@ -348,7 +367,7 @@ impl<'a> Case<'a> {
     /// How many calls that copy are in the files: where no copy is, copies were not recorded.
     pub(super) fn copy_calls(&mut self) -> i64 {
         let calls = Rows::of("events")
-            .and(Condition::Is("ph", &["X"]))
+            .and(Condition::IsTrue("counts"))
             .and(Condition::Is("cat", RUNTIME))
             .and(Condition::Has("name", &["Memcpy", "memcpy"]));
         self.count("calls that copy", &calls)
@@ -380,9 +399,9 @@ impl<'a> Case<'a> {
             worst.extend(found);
         }
         let order = |one: &(Reverse<Option<i64>>, i64, i64, &str)| (one.0, one.1, one.2);
-        if worst.len() > EVENTS {
-            worst.select_nth_unstable_by_key(EVENTS, order);
-            worst.truncate(EVENTS);
+        if worst.len() > WORST {
+            worst.select_nth_unstable_by_key(WORST, order);
+            worst.truncate(WORST);
         }
         worst.sort_unstable_by_key(order);
         for (_, file, event, name) in worst {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use polars::prelude::{AnyValue, DataFrame};
+
 use super::case::Judgement;
 use super::inference::{Category, Confidence, Evidence, Inference, Level, Number, Verdict};
 use super::run::RunInferences;
@@ -189,13 +191,18 @@ pub(super) fn infer(
                 let message = format!("rule '{}': {}", rule.name, error.reason());
                 Error::new(ErrorKind::Query, message)
             })?;
-            let number = match frame::first_number(&answer) {
-                Some(frame::Number::Int(number)) => Some(Number::Int(number)),
-                Some(frame::Number::Float(number)) => Some(Number::Float(number)),
-                None => None,
-            };
-            run.inferences.push(rule.infer(number));
+            run.inferences.push(rule.infer(first_number(&answer)));
         }
     }
     Ok(())
+}
+
+/// The first value of the first row, when it is a number.
+fn first_number(rows: &DataFrame) -> Option<Number> {
+    match rows.columns().first()?.get(0).ok()? {
+        AnyValue::Null | AnyValue::Boolean(_) => None,
+        AnyValue::Float64(number) => number.is_finite().then_some(Number::Float(number)),
+        value if value.is_primitive_numeric() => value.extract::<i64>().map(Number::Int),
+        _ => None,
+    }
 }

@@ -1,12 +1,11 @@
 //! What limits a run: hypotheses, each tested on tables and left with its evidence.
 //!
 //! ```text
-//! files ─ Plan::take ─→ rows ─ Plan::infer ─→ inferences   supported, refuted, insufficient evidence,
-//!                              a rule each                 not applicable; numbers with their queries,
-//!                              a hypothesis                confidence, effect, next action
+//! files ─→ rows of tables ─ rules ─→ inferences   supported, refuted, insufficient evidence, not applicable;
+//!                           one a hypothesis      numbers with their queries, confidence, effect, next action
 //! ```
-//! A rule asks for rows and sums of tables (`case`) by conditions that are a test of rows and SQL in one
-//! (`condition`), so that anybody can ask for its numbers again with `tracekit query`. Its limits are in
+//! A rule asks for rows and sums of tables by conditions that are a test of rows and SQL in one, so that anybody can
+//! ask for its numbers again with `tracekit query` over the files of the run. Its limits are in
 //! `thresholds.toml`, each with its source, and can be replaced. Effects are the most that could be
 //! won by removing one cause; causes overlap, so effects do not add up.
 

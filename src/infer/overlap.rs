@@ -14,11 +14,14 @@ pub(super) fn ranges(rows: &[[i64; 3]]) -> Vec<(i64, Span)> {
     ranges
 }
 
-/// How long the disjoint `gaps` are under the union of `others`, file by file.
+/// How long the `gaps` are under the union of `others`, file by file; both are in order of file.
 pub(super) fn common(gaps: &[(i64, Span)], others: &[(i64, Span)]) -> Ns {
     let mut sum = Ns::ZERO;
     for gaps in gaps.chunk_by(|one, other| one.0 == other.0) {
-        let of_file = others.iter().filter(|(file, _)| *file == gaps[0].0);
+        let from = others.partition_point(|(file, _)| *file < gaps[0].0);
+        let of_file = others[from..]
+            .iter()
+            .take_while(|(file, _)| *file == gaps[0].0);
         let others = union(of_file.map(|(_, span)| *span));
         // Gaps of several devices overlap, so each starts its own search.
         for (_, gap) in gaps {

@@ -1,8 +1,8 @@
 //! What rules need from each file, and their test once all files are read.
 
-use super::rules::asks_for_event;
+use super::rules::{asks_for_category, asks_for_name};
 use super::run::{RunInferences, of_run};
-use super::table::{Part, Tables, of_run as rows_of_run};
+use super::table::{Part, Tables, by_run};
 use super::thresholds::Thresholds;
 use crate::attribute::Attribution;
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::inspect::{
     Frame, InspectOptions, Inspected, Seen, Topic, View, attribution_frame, device_work, events,
     files, health_frame, subject_of,
 };
-use crate::model::{EventId, StrId, Trace};
+use crate::model::{EventId, Trace};
 
 /// Columns of device work that rules ask for.
 const WORK: &[&str] = &[
@@ -37,7 +37,7 @@ const WORK: &[&str] = &[
 ];
 
 /// Columns of events that rules ask for.
-const EVENTS: &[&str] = &["event", "ph", "cat", "name", "ts_ns", "dur_ns"];
+const EVENTS: &[&str] = &["event", "counts", "cat", "name", "ts_ns", "dur_ns"];
 
 /// Tables of breakdowns that rules ask for: what rules call them, which breakdown makes them, and what that
 /// calls them.
@@ -50,7 +50,7 @@ const TOPICS: [(&str, Topic, &str); 3] = [
 /// How rules are tested.
 pub(crate) struct Plan<'t> {
     thresholds: &'t Thresholds,
-    options: InspectOptions,
+    pub(super) options: InspectOptions,
     /// Tables for rules of the user's, which may ask for anything.
     #[cfg(feature = "frames")]
     own: Option<frame::Plan>,
@@ -88,15 +88,13 @@ impl<'t> Plan<'t> {
         let topics: Result<Vec<Seen>> = topics
             .map(|(_, topic, _)| subject_of(*topic).look(&view))
             .collect();
+        let asked = asked_for(trace);
         Ok(Taken {
             work: device_work(&view, Some(WORK))?,
-            events: events(trace, Some(&asked_for(trace)), Some(EVENTS)),
+            events: events(trace, || asked.iter().copied(), Some(EVENTS)),
             topics: topics?,
             #[cfg(feature = "frames")]
-            own: match &self.own {
-                Some(plan) => Some(plan.take(&view)?),
-                None => None,
-            },
+            own: self.own.as_ref().map(|plan| plan.take(&view)).transpose()?,
         })
     }
 
@@ -118,7 +116,7 @@ impl<'t> Plan<'t> {
     ) -> Result<Vec<RunInferences>> {
         let mut runs: Vec<Tables> = Vec::new();
         runs.resize_with(attribution.runs.len(), Tables::default);
-        let mut of_topics: [Vec<Seen>; 3] = Default::default();
+        let mut of_topics = TOPICS.map(|_| Vec::new());
         #[cfg(feature = "frames")]
         let mut own = Vec::new();
         for (rank, taken) in attribution.ranks.iter().zip(taken) {
@@ -142,9 +140,14 @@ impl<'t> Plan<'t> {
             let made = made.into_iter().filter(|frame| frame.name == *own);
             shared.extend(made.map(|frame| (*name, frame)));
         }
+        let names: Vec<&str> = attribution
+            .runs
+            .iter()
+            .map(|run| run.name.as_str())
+            .collect();
         for (name, frame) in shared {
-            for (run, tables) in attribution.runs.iter().zip(&mut runs) {
-                tables.add(name, rows_of_run(frame.clone(), &run.name));
+            for (part, tables) in by_run(frame, &names).into_iter().zip(&mut runs) {
+                tables.add(name, part);
             }
         }
         let mut found: Vec<RunInferences> = (0..)
@@ -166,20 +169,13 @@ impl<'t> Plan<'t> {
 fn asked_for(trace: &Trace) -> Vec<EventId> {
     let (events, strings) = (&trace.events, &trace.strings);
     // Few names and categories, many events.
-    let mut known: [Vec<Option<bool>>; 2] = [vec![None; strings.len()], vec![None; strings.len()]];
-    let mut asks = |which: usize, string: StrId| {
-        *known[which][string.index()].get_or_insert_with(|| {
-            let text = strings.get(string);
-            match which {
-                0 => asks_for_event(Some(text), None),
-                _ => asks_for_event(None, Some(text)),
-            }
-        })
+    let asked = |test: fn(&str) -> bool| -> Vec<bool> {
+        strings.iter().map(|(_, text)| test(text)).collect()
     };
-    events
-        .ids()
-        .filter(|id| asks(0, events.cat(*id)) || asks(1, events.name(*id)))
-        .collect()
+    let (categories, names) = (asked(asks_for_category), asked(asks_for_name));
+    let is_asked =
+        |id: &EventId| categories[events.cat(*id).index()] || names[events.name(*id).index()];
+    events.ids().filter(is_asked).collect()
 }
 
 #[cfg(all(test, feature = "frames"))]

@@ -20,7 +20,7 @@ use crate::attribute::{
 };
 use crate::error::Result;
 use crate::health::HealthEntry;
-use crate::inspect::{InspectOptions, View};
+use crate::inspect::View;
 use crate::units::Ns;
 
 /// Name and version of the JSON schema.
@@ -86,9 +86,8 @@ pub fn infer_paths(
     progress: &(dyn Fn(ProgressEvent) + Sync),
 ) -> Result<Inferences> {
     let plan = Plan::new(thresholds);
-    let options = InspectOptions::finest();
     let (attribution, taken) = attribute_and(request, progress, |dissection, content| {
-        plan.take(&View::new(dissection, content, &options))
+        plan.take(&View::new(dissection, content, &plan.options))
     })?;
     let runs = plan.infer(&attribution, taken)?;
     Ok(inferences(&attribution, runs, thresholds))

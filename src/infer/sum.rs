@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::table::{Column, Part};
 
-/// Columns of integers, added or taken away; or a number alone. Null when one of them is null.
+/// Columns of integers, added or taken away; or a number alone. Null when one of them is null. What does not fit into 64
+/// bits is the most that does: of times of 292 years, which no trace has, SQL may say something else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sum {
     columns: Vec<(Sign, &'static str)>,

@@ -65,11 +65,6 @@ impl Part {
             Values::Name(names) => Column::Names(names),
         }
     }
-
-    /// True when rows of several runs may be in it.
-    fn has_runs(&self) -> bool {
-        self.frame.column("run").is_some()
-    }
 }
 
 impl<'a> Column<'a> {
@@ -128,14 +123,25 @@ impl Tables {
     }
 }
 
-/// `frame` without the rows of other runs than `run`.
-pub(super) fn of_run(frame: Frame, run: &str) -> Part {
-    let part = Part::new(frame);
-    if !part.has_runs() {
-        return part;
+/// The rows of `frame` that are of each of `runs`; all of them for each where rows are of no run.
+pub(super) fn by_run(frame: Frame, runs: &[&str]) -> Vec<Part> {
+    if runs.len() == 1 {
+        return vec![Part::new(frame)];
     }
-    let runs = part.column("run");
-    let mut rows = part.rows();
-    rows.retain(|row| runs.text(*row) == Some(run));
-    Part::new(part.frame.only(&rows))
+    let part = Part::new(frame);
+    let rows = part.rows();
+    let mut of_runs: BTreeMap<Option<&str>, Vec<u32>> = BTreeMap::new();
+    if part.frame.column("run").is_some() {
+        let names = part.column("run");
+        for row in rows {
+            of_runs.entry(names.text(row)).or_default().push(row);
+        }
+    } else {
+        of_runs.extend(runs.iter().map(|run| (Some(*run), rows.clone())));
+    }
+    let of_run = |run: &&str| {
+        let rows = of_runs.get(&Some(*run)).map_or(&[][..], Vec::as_slice);
+        Part::new(part.frame.only(rows))
+    };
+    runs.iter().map(of_run).collect()
 }

@@ -36,7 +36,8 @@ impl Thresholds {
     /// The default limits, with those of `text` in their place.
     ///
     /// # Errors
-    /// When `text` is no TOML, names a limit that no rule has, or has a rule that cannot be understood.
+    /// When `text` is no TOML, names a limit that no rule has, or has a rule that cannot be understood; in a
+    /// build without data frames, when it has a rule.
     pub fn with(text: &str) -> Result<Self> {
         let table = text
             .parse()
@@ -138,8 +139,12 @@ mod tests {
             ("[data_loading]\nloader_share = -1", "no number"),
             ("[data_loading", ""),
             ("data_loading = 3", "no table"),
+            #[cfg(feature = "frames")]
             ("[rule]\nname = 3", "use [[rule]]"),
+            #[cfg(feature = "frames")]
             ("[[rule]]\nname = \"a\"", "op"),
+            #[cfg(not(feature = "frames"))]
+            ("[[rule]]\nname = \"a\"", "data frames"),
         ] {
             let error = Thresholds::with(text).unwrap_err().to_string();
             assert!(error.contains(reason) && !error.contains('\n'), "{error}");

@@ -134,22 +134,15 @@ impl Values {
         }
     }
 
-    /// Adds the values of the rows that follow, which must be of the same type.
+    /// Adds the values of the rows that follow, which must be of the same type; tables that are put together have no
+    /// [`Values::Name`].
     fn append(&mut self, later: Self) {
         match (self, later) {
             (Self::Text(values), Self::Text(mut later)) => values.append(&mut later),
-            (Self::Name(names), Self::Name(mut later)) => {
-                let before = u32::try_from(names.texts.len()).unwrap_or(u32::MAX);
-                names.texts.append(&mut later.texts);
-                let numbers = later.numbers.into_iter();
-                names
-                    .numbers
-                    .extend(numbers.map(|number| Some(number? + before)));
-            }
             (Self::Int(values), Self::Int(mut later)) => values.append(&mut later),
             (Self::Float(values), Self::Float(mut later)) => values.append(&mut later),
             (Self::Bool(values), Self::Bool(mut later)) => values.append(&mut later),
-            _ => unreachable!("a column has one type"),
+            _ => unreachable!("a column has one type, and none of these is of names"),
         }
     }
 }
@@ -165,7 +158,7 @@ impl Frame {
     }
 
     /// Adds a column.
-    pub(super) fn with(mut self, name: &'static str, unit: Unit, values: Values) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, unit: Unit, values: Values) -> Self {
         debug_assert!(
             self.columns.is_empty() || values.len() == self.len(),
             "{name}"
@@ -305,28 +298,30 @@ impl Frame {
     }
 
     /// The rows with these numbers.
-    pub(crate) fn only(self, rows: &[u32]) -> Self {
+    pub(crate) fn only(&self, rows: &[u32]) -> Self {
         fn picked<T: Clone>(values: &[T], rows: &[u32]) -> Vec<T> {
             rows.iter()
                 .map(|row| values[*row as usize].clone())
                 .collect()
         }
-        let columns = self.columns.into_iter().map(|column| {
-            let values = match column.values {
-                Values::Text(values) => Values::Text(picked(&values, rows)),
+        let columns = self.columns.iter().map(|column| Series {
+            name: column.name,
+            unit: column.unit,
+            values: match &column.values {
+                Values::Text(values) => Values::Text(picked(values, rows)),
                 Values::Name(names) => Values::Name(Names {
+                    texts: names.texts.clone(),
                     numbers: picked(&names.numbers, rows),
-                    texts: names.texts,
                 }),
-                Values::Int(values) => Values::Int(picked(&values, rows)),
-                Values::Float(values) => Values::Float(picked(&values, rows)),
-                Values::Bool(values) => Values::Bool(picked(&values, rows)),
-            };
-            Series { values, ..column }
+                Values::Int(values) => Values::Int(picked(values, rows)),
+                Values::Float(values) => Values::Float(picked(values, rows)),
+                Values::Bool(values) => Values::Bool(picked(values, rows)),
+            },
         });
         Self {
+            name: self.name,
+            about: self.about,
             columns: columns.collect(),
-            ..self
         }
     }
 

@@ -63,16 +63,11 @@ pub(super) fn of_work(view: &View<'_>) -> Result<Vec<Recorded>> {
         .map(|(number, work)| (work.event, number))
         .collect();
     numbered.sort_unstable();
-    let mut events: Vec<EventId> = numbered.iter().map(|(event, _)| *event).collect();
-    events.dedup();
-    let read = recorded_at(view, &events)?;
+    // An event is at most one piece of work.
+    let events: Vec<EventId> = numbered.iter().map(|(event, _)| *event).collect();
     let mut recorded = vec![Recorded::default(); work.len()];
-    let mut place = 0;
-    for (event, number) in numbered {
-        while events[place] < event {
-            place += 1;
-        }
-        recorded[number] = read[place];
+    for ((_, number), read) in numbered.iter().zip(recorded_at(view, &events)?) {
+        recorded[*number] = read;
     }
     Ok(recorded)
 }

@@ -1,5 +1,6 @@
 //! Rules of inference: each on a trace where it must hold, where it must not, and where nothing tells.
 
+mod counted;
 #[cfg(feature = "frames")]
 mod queries;
 
@@ -482,17 +483,7 @@ fn allocator_growth() {
 
 /// So much more is allocated than freed in each step.
 fn growing(kept: u64) -> Sketch {
-    Sketch::new(move |sketch, at| {
-        sketch.kernel("elementwise", at, 1000);
-        for (ts, bytes, total) in [
-            (at + 100, "4096".to_owned(), at * 1000 + 4096),
-            (at + 200, format!("-{}", 4096 - kept), at * 1000 + kept),
-        ] {
-            sketch.events.push(format!(
-                r#"{{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":1,"tid":1,"ts":{ts},"args":{{"Device Type":1,"Device Id":0,"Addr":{at},"Bytes":{bytes},"Total Allocated":{total},"Total Reserved":9000000}}}}"#
-            ));
-        }
-    })
+    Sketch::new(move |sketch, at| sketch.allocate(at, kept))
 }
 
 #[test]

@@ -17,6 +17,10 @@ pub(super) const TABLES: &[TableSchema] = &[
                 "ph",
                 "the letter that tells the kind of event: X complete, i instant, s and f flow, …",
             ),
+            flag(
+                "counts",
+                "it has a time and a length that can be, so sums and windows count it",
+            ),
             text("cat", "category, as written; null when missing"),
             text("name", "name"),
             text("pid", "process, or device of device work"),

@@ -1,5 +1,6 @@
 //! The allocator asks the driver again and again, or memory grows.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::super::case::{Case, Judgement, RUNTIME, Rows, percent, share};
@@ -38,13 +39,9 @@ pub(super) const CALLS: &[&str] = &[
 
 fn calls() -> Rows {
     Rows::of("events")
-        .and(Condition::Is("ph", &["X"]))
+        .and(Condition::IsTrue("counts"))
         .and(Condition::Is("name", CALLS))
 }
-
-const STEPS: &str = "SELECT rank, device, step, MIN(peak_allocated_at_ns) AS at_ns, SUM(net_bytes) AS \
-                     net_bytes FROM memory_steps WHERE step IS NOT NULL AND device <> 'cpu' GROUP BY rank, \
-                     device, step ORDER BY rank, device, at_ns, step";
 
 fn judge(case: &mut Case<'_>) -> Judgement {
     let Some(window) = case.window() else {
@@ -81,18 +78,22 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         format!("SELECT COALESCE(SUM(dur_ns), 0) {later}"),
     );
     let (steps, growing) = growing(case);
-    let of_steps = steps;
+    let of_steps = format!(
+        "SELECT rank, device, step, MIN(peak_allocated_at_ns) AS at_ns, SUM(net_bytes) AS net_bytes {} GROUP BY rank, \
+         device, step ORDER BY rank, device, at_ns, step",
+        memory_steps()
+    );
     case.note(
         "steps with allocations",
         "count",
         Some(Number::Int(steps)),
-        STEPS,
+        of_steps.as_str(),
     );
     case.note(
         "steps in a row that grow",
         "count",
         Some(Number::Int(growing)),
-        STEPS,
+        of_steps.as_str(),
     );
     let runtime = Rows::of("events").and(Condition::Is("cat", RUNTIME));
     let runtime = case.count("calls of the runtime", &runtime);
@@ -125,16 +126,16 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         },
     )
     .winning(time, window);
-    let steps = case.count(
+    let whole = case.count(
         "whole steps",
         &Rows::of("step_ranges").and(Condition::IsFalse("partial")),
     );
-    if steps == 0 {
+    if whole == 0 {
         judgement.at_most(
             Level::Low,
             "without whole steps the calls may belong to the set-up",
         )
-    } else if of_steps == 0 {
+    } else if steps == 0 {
         judgement.at_most(
             Level::Medium,
             "no allocations are recorded: only calls to the driver were looked at",
@@ -155,12 +156,17 @@ fn first_work(case: &Case<'_>) -> BTreeMap<i64, i64> {
     first
 }
 
-/// The number of steps of the device with the most, and the most of them in a row that leave more
-/// memory allocated than they found.
-fn growing(case: &Case<'_>) -> (i64, i64) {
-    let rows = Rows::of("memory_steps")
+/// What steps do to the memory of devices.
+fn memory_steps() -> Rows {
+    Rows::of("memory_steps")
         .and(Condition::IsKnown("step"))
-        .and(Condition::IsNot("device", "cpu"));
+        .and(Condition::IsNot("device", "cpu"))
+}
+
+/// Of the device with the most steps in a row that leave more memory allocated than they found: how many steps
+/// it has, and how many of them are in that row.
+fn growing(case: &Case<'_>) -> (i64, i64) {
+    let rows = memory_steps();
     let columns = ["rank", "peak_allocated_at_ns", "net_bytes"].map(column);
     let [devices, steps] = ["device", "step"].map(|name| case.texts(name, &rows));
     // By rank, device and step: when memory peaked first, and what the step kept.
@@ -176,14 +182,16 @@ fn growing(case: &Case<'_>) -> (i64, i64) {
         .map(|((rank, device, step), (at, net))| ((rank, device), at, step, net))
         .collect();
     kept.sort_unstable();
-    let mut best = (0, 0);
-    for of_device in kept.chunk_by(|one, other| one.0 == other.0) {
-        let (mut steps, mut run) = (0, 0);
+    let of_devices = kept.chunk_by(|one, other| one.0 == other.0);
+    let most = of_devices.map(|of_device| {
+        let (mut run, mut longest) = (0, 0);
         for (.., net) in of_device {
-            steps += 1;
             run = if *net > 0 { run + 1 } else { 0 };
-            best = best.max((run, steps));
+            longest = longest.max(run);
         }
-    }
-    (best.1, best.0)
+        let steps = i64::try_from(of_device.len()).unwrap_or(i64::MAX);
+        (longest, Reverse(steps))
+    });
+    most.max()
+        .map_or((0, 0), |(longest, Reverse(steps))| (steps, longest))
 }

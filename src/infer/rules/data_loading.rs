@@ -24,7 +24,7 @@ pub(super) const LOADERS: &[&str] = &["enumerate(DataLoader)", "enumerate(DataPi
 /// The ranges of PyTorch's loaders on the thread that trains.
 fn loader() -> Rows {
     Rows::of("events")
-        .and(Condition::Is("ph", &["X"]))
+        .and(Condition::IsTrue("counts"))
         .and(Condition::Is(
             "cat",
             &["user_annotation", "cpu_op", "Operator"],

@@ -47,7 +47,7 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         &work.and(Condition::IsNull("launch_event")),
     );
     let limit = case.limit("late_share");
-    if of_window < limit && share(late + unknown, window) >= limit {
+    if of_window < limit && share(late.saturating_add(unknown), window) >= limit {
         let part = percent(share(unknown, window));
         return Judgement::insufficient(format!(
             "devices are idle {part} of the window before work whose launch is not in the file"

@@ -49,7 +49,7 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         &after_short.and(Condition::IsNull("launch_event")),
     );
     let limit = case.limit("gap_share");
-    if share(gaps, window) < limit && share(gaps + unknown, window) >= limit {
+    if share(gaps, window) < limit && share(gaps.saturating_add(unknown), window) >= limit {
         let part = percent(share(unknown, window));
         return Judgement::insufficient(format!(
             "devices are idle {part} of the window in short gaps before work whose launch is not in the file"

@@ -37,17 +37,14 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         );
     }
     let few = kernels.and(Condition::IsPart("blocks_per_sm"));
-    let lost = case.shared_ns(
+    let lost = case.rest_ns(
         "time lost to multiprocessors without a block",
-        "held_ns",
-        ("blocks_per_sm", true),
+        ["held_ns", "blocks_per_sm"],
         &few,
     );
-    let lost = lost.unwrap_or(0);
     case.shared_ns(
         "kernel time times estimated occupancy",
-        "dur_ns",
-        ("occupancy", false),
+        ["dur_ns", "occupancy"],
         &kernels.and(Condition::IsKnown("occupancy")),
     );
     case.blame(&column("held_ns"), &few);

@@ -61,16 +61,18 @@ pub(super) const RULES: [Rule; 16] = [
     warm_up_or_noise::RULE,
 ];
 
-/// True when a rule asks for events of category `cat`, or of name `name`. Others are not kept for rules.
-pub(super) fn asks_for_event(cat: Option<&str>, name: Option<&str>) -> bool {
-    let asks_for_name = |name: &str| {
-        synchronisation::CALLS.contains(&name)
-            || allocator_growth::CALLS.contains(&name)
-            || data_loading::LOADERS
-                .iter()
-                .any(|start| name.starts_with(start))
-    };
-    cat.is_some_and(|cat| RUNTIME.contains(&cat)) || name.is_some_and(asks_for_name)
+/// True when a rule asks for events of category `cat`. Events that no rule asks for are not kept for them.
+pub(super) fn asks_for_category(cat: &str) -> bool {
+    RUNTIME.contains(&cat)
+}
+
+/// True when a rule asks for events called `name`.
+pub(super) fn asks_for_name(name: &str) -> bool {
+    synchronisation::CALLS.contains(&name)
+        || allocator_growth::CALLS.contains(&name)
+        || data_loading::LOADERS
+            .iter()
+            .any(|start| name.starts_with(start))
 }
 
 /// What a rule asks and how.

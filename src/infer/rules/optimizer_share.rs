@@ -1,5 +1,9 @@
 //! The optimizer updates tensor by tensor.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::super::case::{Case, Judgement, Rows, percent, share};
 use super::super::condition::{Condition, Order};
 use super::super::inference::Category;
@@ -16,6 +20,11 @@ pub(super) const RULE: Rule = Rule {
     needs_launches: true,
     judge,
 };
+
+/// Kernels that update many tensors, or do several things, at once.
+static FUSED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new("multi_tensor|[fF]used|^triton_").expect("it is a regular expression")
+});
 
 fn judge(case: &mut Case<'_>) -> Judgement {
     let Some(window) = case.window() else {
@@ -43,14 +52,10 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         };
     }
     let sum = case.ns("their time", &column("dur_ns"), &kernels);
-    let is_fused = Condition::Any(vec![
-        Condition::Has("name", &["multi_tensor", "fused", "Fused"]),
-        Condition::Starts("name", &["triton_"]),
-    ]);
     let fused = case.ns(
         "of it in fused kernels",
         &column("dur_ns"),
-        &kernels.and(is_fused),
+        &kernels.and(Condition::Matches("name", &FUSED)),
     );
     let held = case.ns("time they hold", &column("held_ns"), &kernels);
     let short = case.limit_ns("short_gap_ns");
@@ -60,11 +65,12 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         &column("idle_before_ns"),
         &kernels.and(after_short),
     );
-    let of_window = share(held + gaps, window);
+    let won = held.saturating_add(gaps);
+    let of_window = share(won, window);
     let (part, of_kernels) = (percent(of_window), share(fused, sum));
     if of_window < case.limit("optimizer_share") {
         return Judgement::refuted(format!("the optimizer takes only {part} of the window"))
-            .winning(held + gaps, window);
+            .winning(won, window);
     }
     let fused = percent(of_kernels);
     Judgement::when(
@@ -72,5 +78,5 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         format!("the optimizer takes {part} of the window, {fused} of its kernel time in fused kernels"),
         format!("the optimizer takes {part} of the window, but {fused} of its kernel time is in fused kernels"),
     )
-    .winning(held + gaps, window)
+    .winning(won, window)
 }

@@ -43,12 +43,18 @@ fn judge(case: &mut Case<'_>) -> Judgement {
     let pageable = between.and(Condition::Has("name", &["Pageable"]));
     case.count("pageable copies", &pageable);
     case.ns("sum of pageable copies", &column("dur_ns"), &pageable);
-    case.ns(
+    case.measured(
         "time of the host in the calls",
+        "ns",
         &column("launch_dur_ns"),
         &pageable,
     );
-    case.bytes("size of pageable copies", &column("size_bytes"), &pageable);
+    case.measured(
+        "size of pageable copies",
+        "bytes",
+        &column("size_bytes"),
+        &pageable,
+    );
     let exposed = case.ns(
         "pageable copies that nothing hides",
         &column("held_ns"),

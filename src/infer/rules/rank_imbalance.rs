@@ -18,15 +18,14 @@ pub(super) const RULE: Rule = Rule {
     judge,
 };
 
-const BY_RANK: &str = "SELECT rank, SUM(dur_ns) AS sum_ns FROM device_work WHERE class = 'compute' \
-                       GROUP BY rank ORDER BY rank";
-
 fn judge(case: &mut Case<'_>) -> Judgement {
     let Some(window) = case.window() else {
         return Judgement::not_applicable("there is no device work");
     };
     let mut by_rank: BTreeMap<Option<i64>, i64> = BTreeMap::new();
     let kernels = work_of(&["compute"]);
+    let sql = format!("SELECT rank, SUM(dur_ns) AS sum_ns {kernels} GROUP BY rank ORDER BY rank");
+    let sql = sql.as_str();
     for [rank, time] in case.ints(&[column("rank"), column("dur_ns")], &kernels) {
         let sum = by_rank.entry(rank).or_default();
         *sum = sum.saturating_add(time.unwrap_or(0));
@@ -34,7 +33,7 @@ fn judge(case: &mut Case<'_>) -> Judgement {
     let sums = by_rank.into_iter().map(|(rank, sum)| (sum, rank));
     let sums: Vec<(i64, Option<i64>)> = sums.collect();
     let ranks = i64::try_from(sums.len()).unwrap_or(i64::MAX);
-    case.note("ranks", "count", Some(Number::Int(ranks)), BY_RANK);
+    case.note("ranks", "count", Some(Number::Int(ranks)), sql);
     if ranks < 2 {
         let world = case.world_size();
         return if world > 1 {
@@ -47,14 +46,14 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         return Judgement::not_applicable("there is no device work");
     };
     let mean = sums.iter().map(|(sum, _)| sum).sum::<i64>() / ranks;
-    case.note("least", "ns", Some(Number::Int(least.0)), BY_RANK);
-    case.note("mean", "ns", Some(Number::Int(mean)), BY_RANK);
-    case.note("most", "ns", Some(Number::Int(most.0)), BY_RANK);
+    case.note("least", "ns", Some(Number::Int(least.0)), sql);
+    case.note("mean", "ns", Some(Number::Int(mean)), sql);
+    case.note("most", "ns", Some(Number::Int(most.0)), sql);
     if mean == 0 {
         return Judgement::not_applicable("no rank computes");
     }
     let spread = (most.0 - least.0) as f64 / mean as f64;
-    case.note("spread", "ratio", Some(Number::Float(spread)), BY_RANK);
+    case.note("spread", "ratio", Some(Number::Float(spread)), sql);
     let part = percent(spread);
     let name = |rank: Option<i64>| rank.map_or_else(|| "?".to_owned(), |rank| rank.to_string());
     // With even work the slowest rank, for which all wait, would need the mean.

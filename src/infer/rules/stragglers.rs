@@ -21,9 +21,6 @@ pub(super) const RULE: Rule = Rule {
     judge,
 };
 
-const RANKS: &str = "SELECT rank, collectives, waiting_ns, times_last FROM stragglers WHERE collectives > 0 \
-                     ORDER BY waiting_ns, times_last DESC, rank";
-
 fn judge(case: &mut Case<'_>) -> Judgement {
     let Some(window) = case.window() else {
         return Judgement::not_applicable("there is no device work");
@@ -36,15 +33,21 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         Order::Above,
         number(0),
     ));
+    let sql = format!(
+        "SELECT rank, collectives, waiting_ns, times_last {sharing} ORDER BY waiting_ns, times_last DESC, rank"
+    );
+    let sql = sql.as_str();
     let columns = ["waiting_ns", "times_last", "rank", "collectives"].map(column);
     let mut ranks = case.ints(&columns, &sharing);
-    ranks.sort_unstable_by_key(|[waiting, last, rank, _]| (*waiting, Reverse(*last), *rank));
+    ranks.sort_unstable_by_key(|[waiting, last, rank, shared]| {
+        (*waiting, Reverse(*last), rank.is_none(), *rank, *shared)
+    });
     let count = i64::try_from(ranks.len()).unwrap_or(i64::MAX);
     case.note(
         "ranks that share collectives",
         "count",
         Some(Number::Int(count)),
-        RANKS,
+        sql,
     );
     if count < 2 {
         return Judgement::insufficient(
@@ -58,13 +61,13 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         "collectives of the rank that waits least",
         "count",
         Some(Number::Int(shared)),
-        RANKS,
+        sql,
     );
     case.note(
         "of them in which it was last",
         "count",
         Some(Number::Int(last)),
-        RANKS,
+        sql,
     );
     let of_window = share(waited, window);
     let part = percent(of_window);

@@ -37,7 +37,7 @@ pub(super) const CALLS: &[&str] = &[
 
 fn calls() -> Rows {
     Rows::of("events")
-        .and(Condition::Is("ph", &["X"]))
+        .and(Condition::IsTrue("counts"))
         .and(Condition::Is("name", CALLS))
 }
 
@@ -88,6 +88,7 @@ fn judge(case: &mut Case<'_>) -> Judgement {
     );
     gaps.sort_unstable();
     let (count, won) = filled(&gaps, &waits);
+    // The waits are in the queries of the calls and the copies above.
     case.note(
         "gaps that its lead could have filled",
         "count",
@@ -121,13 +122,13 @@ fn filled(gaps: &[[i64; 4]], waits: &[[i64; 3]]) -> (i64, i64) {
         let mut lead = 0;
         for [file, _, start, length] in gaps {
             while let Some([.., waited]) =
-                waits.next_if(|[of, end, _]| of == file && *end <= start + length)
+                waits.next_if(|[of, end, _]| of == file && *end <= start.saturating_add(*length))
             {
-                lead += waited;
+                lead = i64::saturating_add(lead, *waited);
             }
             let part = lead.min(*length);
             lead -= part;
-            won += part;
+            won = i64::saturating_add(won, part);
             count += i64::from(part > 0);
         }
     }

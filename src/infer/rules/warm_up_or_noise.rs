@@ -19,20 +19,27 @@ pub(super) const RULE: Rule = Rule {
     judge,
 };
 
-const ON_HOST: &str = "SELECT rank, \"window\", wall_ns FROM step_ranges WHERE partial = FALSE ORDER BY rank, \
-                       \"window\", start_ns, step";
+/// Whole steps, as ranges on the host.
+fn host_rows() -> Rows {
+    Rows::of("step_ranges").and(Condition::IsFalse("partial"))
+}
 
-/// In the order of the table: the buckets of a step follow one another, and idle is the last. What was launched
-/// before the capture runs in its first step, but is none of its work.
-const ON_DEVICES: &str = "SELECT rank, \"window\", device, bucket, timeline_ns, events FROM attribution WHERE device \
-                          IS NOT NULL AND step <> 'all' AND partial = FALSE AND bucket <> 'pre_window'";
+/// Whole steps on devices. The buckets of a step follow one another, and idle is the last. What was launched before the
+/// capture runs in its first step, but is none of its work.
+fn device_rows() -> Rows {
+    Rows::of("attribution")
+        .and(Condition::IsKnown("device"))
+        .and(Condition::IsNot("step", "all"))
+        .and(Condition::IsFalse("partial"))
+        .and(Condition::IsNot("bucket", "pre_window"))
+}
 
 /// Whole steps of one device, or of the host of one file, in order.
 type Steps = Vec<i64>;
 
 /// The steps of each file on its host.
 fn on_host(case: &Case<'_>) -> Vec<Steps> {
-    let rows = Rows::of("step_ranges").and(Condition::IsFalse("partial"));
+    let rows = host_rows();
     let columns = ["rank", "window", "start_ns", "wall_ns"].map(column);
     let names = case.texts("step", &rows);
     let mut steps: Vec<_> = case.ints(&columns, &rows).into_iter().zip(names).collect();
@@ -48,11 +55,7 @@ fn on_host(case: &Case<'_>) -> Vec<Steps> {
 
 /// The steps of each device that have work on it.
 fn on_devices(case: &Case<'_>) -> Vec<Steps> {
-    let rows = Rows::of("attribution")
-        .and(Condition::IsKnown("device"))
-        .and(Condition::IsNot("step", "all"))
-        .and(Condition::IsFalse("partial"))
-        .and(Condition::IsNot("bucket", "pre_window"));
+    let rows = device_rows();
     let columns = ["rank", "window", "device", "timeline_ns", "events"].map(column);
     let buckets = case.texts("bucket", &rows);
     let mut devices = Series::default();
@@ -60,8 +63,8 @@ fn on_devices(case: &Case<'_>) -> Vec<Steps> {
     for ([rank, window, device, time, count], bucket) in
         case.ints(&columns, &rows).into_iter().zip(buckets)
     {
-        length += time.unwrap_or(0);
-        events += count.unwrap_or(0);
+        length = i64::saturating_add(length, time.unwrap_or(0));
+        events = i64::saturating_add(events, count.unwrap_or(0));
         if bucket == Some("idle") {
             if events > 0 {
                 devices.push([rank, window, device], length);
@@ -94,17 +97,26 @@ impl Series {
 fn judge(case: &mut Case<'_>) -> Judgement {
     let longest = |all: &[Steps]| all.iter().map(Vec::len).max().unwrap_or(0);
     let devices = on_devices(case);
-    let (all, sql, place) = if (longest(&devices) as f64) < case.limit("steps") {
-        (on_host(case), ON_HOST, "on the host")
+    let is_on_host = (longest(&devices) as f64) < case.limit("steps");
+    let (all, sql, place) = if is_on_host {
+        let sql = format!(
+            "SELECT rank, \"window\", wall_ns {} ORDER BY rank, \"window\", start_ns, step",
+            host_rows()
+        );
+        (on_host(case), sql, "on the host")
     } else {
-        (devices, ON_DEVICES, "on devices")
+        let sql = format!(
+            "SELECT rank, \"window\", device, bucket, timeline_ns, events {}",
+            device_rows()
+        );
+        (devices, sql, "on devices")
     };
     let most = longest(&all);
     case.note(
         "whole steps",
         "count",
         i64::try_from(most).ok().map(Number::Int),
-        sql,
+        sql.as_str(),
     );
     if (most as f64) < case.limit("steps") {
         return Judgement::insufficient(match most {
@@ -130,26 +142,28 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         let mut sorted = walls.clone();
         sorted.sort_unstable();
         let middle = sorted[sorted.len() / 2];
-        excess += walls.iter().map(|wall| (wall - middle).max(0)).sum::<i64>();
-        sum += walls.iter().sum::<i64>();
+        for wall in walls {
+            excess = excess.saturating_add((wall - middle).max(0));
+            sum = sum.saturating_add(*wall);
+        }
     }
     case.note(
         "first step over the median",
         "ratio",
         Some(Number::Float(worst_first)),
-        sql,
+        sql.as_str(),
     );
     case.note(
         "variation",
         "ratio",
         Some(Number::Float(worst_variation)),
-        sql,
+        sql.as_str(),
     );
     case.note(
         "time above the median",
         "ns",
         Some(Number::Int(excess)),
-        sql,
+        sql.as_str(),
     );
     let first = worst_first >= case.limit("first_step");
     let noisy = worst_variation >= case.limit("variation");

@@ -18,7 +18,6 @@ pub(crate) fn device_work(view: &View<'_>, wanted: Option<&[&'static str]>) -> R
     let all = &view.dissection.work;
     let places = places(all);
     let recorded = view.recorded()?;
-    let shapes = Shapes::read(view, wanted)?;
     let rows: Vec<Row<'_>> = all
         .iter()
         .zip(&places)
@@ -30,7 +29,7 @@ pub(crate) fn device_work(view: &View<'_>, wanted: Option<&[&'static str]>) -> R
             recorded,
         })
         .collect();
-    Ok(frame(view, &rows, &shapes, wanted))
+    Ok(frame(view, &rows, wanted))
 }
 
 struct Row<'a> {
@@ -60,12 +59,7 @@ impl Row<'_> {
     }
 }
 
-fn frame(
-    view: &View<'_>,
-    rows: &[Row<'_>],
-    shapes: &Shapes,
-    wanted: Option<&[&'static str]>,
-) -> Frame {
+fn frame(view: &View<'_>, rows: &[Row<'_>], wanted: Option<&[&'static str]>) -> Frame {
     let trace = view.trace();
     let (events, strings) = (&trace.events, &trace.strings);
     let index = |event: EventId| i64::try_from(event.index()).ok();
@@ -131,8 +125,8 @@ fn frame(
             work().map(|work| Some(view.call(launch(work)?).len().0)),
         )
         .string("operator", strings, work().map(operator))
-        .text("grid", work().map(|work| shapes.grid(work.event)))
-        .text("block", work().map(|work| shapes.block(work.event)))
+        .text("grid", recorded().map(|recorded| spelled(recorded.grid)))
+        .text("block", recorded().map(|recorded| spelled(recorded.block)))
         .int(
             "registers_per_thread",
             recorded().map(|recorded| count(recorded.registers)),
@@ -157,6 +151,10 @@ fn frame(
         .done()
 }
 
+fn spelled(sides: Option<[i64; 3]>) -> Option<String> {
+    sides.map(|[x, y, z]| format!("[{x},{y},{z}]"))
+}
+
 fn count(count: Option<i64>) -> Option<i64> {
     count.filter(|count| *count >= 0)
 }
@@ -170,42 +168,4 @@ fn correlation(view: &View<'_>, event: EventId) -> Option<i64> {
     (correlation != 0)
         .then(|| i64::try_from(correlation).ok())
         .flatten()
-}
-
-/// Grids and blocks as the file spells them, where they are wanted.
-struct Shapes {
-    /// In order.
-    events: Vec<EventId>,
-    /// Grid and block.
-    spelled: Vec<[Option<String>; 2]>,
-}
-
-impl Shapes {
-    fn read(view: &View<'_>, wanted: Option<&[&'static str]>) -> Result<Self> {
-        const KEYS: [&str; 2] = ["grid", "block"];
-        let is_wanted = wanted.is_none_or(|wanted| KEYS.iter().any(|key| wanted.contains(key)));
-        let mut events: Vec<EventId> = view
-            .work()
-            .filter(|_| is_wanted)
-            .map(|work| work.event)
-            .collect();
-        events.sort_unstable();
-        events.dedup();
-        let spelled =
-            view.arguments(&events, &KEYS, |_, args| KEYS.map(|key| args.compact(key)))?;
-        Ok(Self { events, spelled })
-    }
-
-    fn of(&self, event: EventId) -> Option<&[Option<String>; 2]> {
-        let place = self.events.binary_search(&event).ok()?;
-        Some(&self.spelled[place])
-    }
-
-    fn grid(&self, event: EventId) -> Option<String> {
-        self.of(event)?[0].clone()
-    }
-
-    fn block(&self, event: EventId) -> Option<String> {
-        self.of(event)?[1].clone()
-    }
 }

@@ -4,20 +4,8 @@ use super::Columns;
 use crate::inspect::Frame;
 use crate::model::{EventId, Ident, StrId, Trace, Track, TrackId};
 
-/// One row an element of the event array, in file order: all of them, or those that `chosen` holds. Of its
-/// columns, all or those that are `wanted`.
-pub(crate) fn events(
-    trace: &Trace,
-    chosen: Option<&[EventId]>,
-    wanted: Option<&[&'static str]>,
-) -> Frame {
-    match chosen {
-        Some(chosen) => frame(trace, || chosen.iter().copied(), wanted),
-        None => frame(trace, || trace.events.ids(), wanted),
-    }
-}
-
-fn frame<I: Iterator<Item = EventId>>(
+/// One row an event of `ids`. Of its columns, all or those that are `wanted`.
+pub(crate) fn events<I: Iterator<Item = EventId>>(
     trace: &Trace,
     ids: impl Fn() -> I,
     wanted: Option<&[&'static str]>,
@@ -27,12 +15,12 @@ fn frame<I: Iterator<Item = EventId>>(
     let cat = |id| Some(events.cat(id)).filter(|cat| *cat != StrId::EMPTY);
     let tracks: Vec<Track> = trace.tracks.iter().map(|(_, track)| track).collect();
     let spelled = |ident: Ident| match ident {
-        Ident::Missing => String::new(),
-        Ident::Int(number) => number.to_string(),
-        Ident::Text(text) => strings.get(text).to_owned(),
+        Ident::Missing => None,
+        Ident::Int(number) => Some(number.to_string()),
+        Ident::Text(text) => Some(strings.get(text).to_owned()),
     };
-    let pid = |track: TrackId| Some(spelled(tracks[track.index()].pid));
-    let tid = |track: TrackId| Some(spelled(tracks[track.index()].tid));
+    let pid = |track: TrackId| spelled(tracks[track.index()].pid);
+    let tid = |track: TrackId| spelled(tracks[track.index()].tid);
     let track = || ids().map(|id| Some(events.track(id)));
     let (count, number) = (tracks.len(), TrackId::index);
     Columns::new("events", "An element of the event array.", wanted)
@@ -44,6 +32,7 @@ fn frame<I: Iterator<Item = EventId>>(
             letter,
             ids().map(|id| Some(events.ph(id).0)),
         )
+        .flag("counts", ids().map(|id| Some(events.is_complete(id))))
         .string("cat", strings, ids().map(cat))
         .string("name", strings, ids().map(|id| Some(events.name(id))))
         .name("pid", count, number, pid, track())

@@ -28,30 +28,28 @@ impl<'w> Columns<'w> {
         }
     }
 
-    fn with(mut self, name: &'static str, unit: Unit, values: impl FnOnce() -> Values) -> Self {
+    fn with(mut self, name: &'static str, values: impl FnOnce() -> Values) -> Self {
         if self.wanted.is_none_or(|wanted| wanted.contains(&name)) {
-            self.frame = self.frame.with(name, unit, values());
+            self.frame = self.frame.with(name, Unit::None, values());
         }
         self
     }
 
+    // Units are in the names, and those who read these tables ask for no other.
     fn int(self, name: &'static str, values: impl Iterator<Item = Option<i64>>) -> Self {
-        let unit = if name.ends_with("_ns") {
-            Unit::Ns
-        } else if name.ends_with("_bytes") {
-            Unit::Bytes
-        } else {
-            Unit::None
-        };
-        self.with(name, unit, || Values::Int(values.collect()))
+        self.with(name, || Values::Int(values.collect()))
+    }
+
+    fn flag(self, name: &'static str, values: impl Iterator<Item = Option<bool>>) -> Self {
+        self.with(name, || Values::Bool(values.collect()))
     }
 
     fn float(self, name: &'static str, values: impl Iterator<Item = Option<f64>>) -> Self {
-        self.with(name, Unit::Number, || Values::Float(values.collect()))
+        self.with(name, || Values::Float(values.collect()))
     }
 
     fn text(self, name: &'static str, values: impl Iterator<Item = Option<String>>) -> Self {
-        self.with(name, Unit::None, || Values::Text(values.collect()))
+        self.with(name, || Values::Text(values.collect()))
     }
 
     /// A column of strings of the trace.
@@ -74,7 +72,7 @@ impl<'w> Columns<'w> {
         text: impl Fn(K) -> Option<String>,
         keys: impl Iterator<Item = Option<K>>,
     ) -> Self {
-        self.with(name, Unit::None, || {
+        self.with(name, || {
             let mut places: Vec<Option<Option<u32>>> = vec![None; count];
             let mut names = Names::default();
             names.numbers = keys
