@@ -105,6 +105,7 @@ health_codes! {
     MissingSteps "missing_steps" Notice "numbers of steps that are missing between the first and the last: their work is in no step";
     PartialSteps "partial_steps" Notice "first or last steps that the capture cuts: left out of step times unless asked for";
     OutlierCollective "outlier_collective" Notice "collectives that last far longer than others of their kind: most of it is waiting for another rank, not communication";
+    CollectivesNotCompared "collectives_not_compared" Notice "devices whose collectives were not compared with those of all others: there are too many that differ";
     StartSkew "start_skew" Notice "the capture starts before that of another rank: the first collectives wait for it";
     ClockOffset "clock_offset" Notice "the clock differs from that of other ranks: compare durations across ranks, not times";
     RecomputeNotObservable "recompute_not_observable" Notice "compiled regions or graph launches hide recompute: what is shown is a lower bound";

@@ -25,7 +25,7 @@ use crate::units::{Ns, Span};
 const TOGETHER: Ns = Ns(100_000);
 /// So many collectives have to match before they say anything.
 const ENOUGH: usize = 3;
-/// With so many groups a line is compared; real devices are in a handful.
+/// With so many groups a line is compared, lest the time grows with their square; real devices are in a handful.
 const MAX_GROUPS: usize = 256;
 /// Clocks that differ less are one clock.
 const SAME_CLOCK: Ns = Ns(1_000_000);
@@ -142,7 +142,7 @@ pub(crate) fn examine(members: &[Member<'_>]) -> Vec<Health> {
             window: member.collectives.window(calls[0].device),
         }));
     }
-    for group in groups(&lines) {
+    for group in groups(&lines, &mut health) {
         match group.as_slice() {
             [alone] => alone.line.note_alone(&mut health),
             several => {
@@ -271,14 +271,16 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The lines in groups of those that show the same collectives.
-fn groups<'a>(lines: &[Line<'a>]) -> Vec<Vec<Matched<'a>>> {
+/// The lines in groups of those that show the same collectives. A line that may belong to a group with which it was not
+/// compared is told.
+fn groups<'a>(lines: &[Line<'a>], health: &mut [Health]) -> Vec<Vec<Matched<'a>>> {
     let mut groups: Vec<Vec<Matched<'a>>> = Vec::new();
     // By window: the numbers of those that a line of a later file may belong to.
     let mut open: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for of_file in lines.chunk_by(|a, b| a.file == b.file) {
         let open = open.entry(of_file[0].member.window).or_default();
-        let known = open.len().min(MAX_GROUPS);
+        let before = open.len();
+        let known = before.min(MAX_GROUPS);
         for line in of_file {
             let found = open[..known]
                 .iter()
@@ -289,6 +291,11 @@ fn groups<'a>(lines: &[Line<'a>]) -> Vec<Vec<Matched<'a>>> {
             }
             if line.calls.len() >= ENOUGH {
                 open.push(groups.len());
+                if before > known {
+                    let first = &line.calls[0];
+                    let code = HealthCode::CollectivesNotCompared;
+                    health[line.file].count(code, first.offset, line.name(first));
+                }
             }
             groups.push(vec![line.first()]);
         }

@@ -240,6 +240,11 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "The rank waits in the kernel for a rank that comes late: that time counts as communication, but no faster network would shorten it.",
             "When it is the first collective of the capture, the profilers started apart (start_skew): leave out that step. Else look for what the late rank does.",
         ],
+        HealthCode::CollectivesNotCompared => [
+            "Devices of different ranks that show the same collectives are put into groups. There are more than 256, and this device belongs to none of the first 256.",
+            "Waiting for other ranks, captures that start apart and clocks that differ are not looked for between this device and the others.",
+            "Give tracekit fewer ranks at once, such as those of one process group.",
+        ],
         HealthCode::StartSkew => [
             "Collectives that end together on several ranks show how their clocks differ; with that taken out, the capture of this rank starts before that of the last rank, and its first collective takes longer than elsewhere.",
             "The first collectives of the ranks that start early wait for the last one: their communication, step time and idle time are not comparable.",

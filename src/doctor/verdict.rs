@@ -145,7 +145,9 @@ pub(super) fn weigh(
             Some(share) if share >= SKEWED => (Impact::Spoils, &[Use::RankComparison]),
             _ => (in_mind, &[Use::RankComparison]),
         },
-        HealthCode::ClockOffset => (Impact::Care, &[Use::RankComparison]),
+        HealthCode::CollectivesNotCompared | HealthCode::ClockOffset => {
+            (Impact::Care, &[Use::RankComparison])
+        }
         HealthCode::MissingRanks if context.several_ranks => (Impact::Care, &[Use::RankComparison]),
         HealthCode::MissingSteps => (Impact::Care, &[Use::StepTimes]),
         HealthCode::PartialSteps if context.all_steps_partial => {

@@ -38,6 +38,13 @@ fn folders() -> Vec<Folder> {
         ),
         (
             vec![
+                ("r0.json", ranks::devices(0, &(0..257).collect::<Vec<_>>())),
+                ("r1.json", ranks::devices(1, &[0, 256])),
+            ],
+            &["collectives_not_compared"],
+        ),
+        (
+            vec![
                 ("r0.1700000000001.pt.trace.json", rank(0, 1, 0, 0)),
                 ("r0.1700000000001.pt.trace.json.gz", {
                     crate::support::gzip(&rank(0, 1, 0, 0))

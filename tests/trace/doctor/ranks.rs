@@ -39,6 +39,42 @@ pub(super) fn rank(rank: u64, world: u64, start: u64, ahead: u64, apart: bool) -
     trace_with(&head, &lines)
 }
 
+/// The trace of `rank` with devices that have three collectives each, those of device 0 named by the first of
+/// `names`, and so on.
+pub(super) fn devices(rank: u64, names: &[u64]) -> Vec<u8> {
+    let mut lines = "note 1/1 0 1000 forward\n".to_owned();
+    for (device, name) in names.iter().enumerate() {
+        for number in 0..3 {
+            let (corr, at) = (device * 3 + number + 1, 100 + 200 * number);
+            writeln!(lines, "launch 1/1 {at} 1 cudaLaunchKernel corr={corr}").unwrap();
+            writeln!(
+                lines,
+                "kernel {device}/20 {at} 50 ncclDevKernel_AllReduce_{name} corr={corr}"
+            )
+            .unwrap();
+        }
+    }
+    let head = format!(r#""distributedInfo":{{"rank":{rank},"world_size":2}},"#);
+    trace_with(&head, &lines)
+}
+
+#[test]
+fn devices_that_are_not_compared_with_all_others_are_told() {
+    let told = |others: &[u64]| {
+        let many: Vec<u64> = (0..257).collect();
+        let diagnosis = of_ranks(vec![devices(0, &many), devices(1, others)]);
+        let found = found(&diagnosis.files[1].findings);
+        let mut found = found.iter();
+        found
+            .find(|(code, _)| *code == "collectives_not_compared")
+            .map(|(_, count)| *count)
+    };
+    // Those of the first 256 groups belong to them, the last and the unknown might to any.
+    assert_eq!(told(&[0, 255]), None);
+    assert_eq!(told(&[0, 256]), Some(1));
+    assert_eq!(told(&[1000, 256]), Some(2));
+}
+
 fn of_ranks(ranks: Vec<Vec<u8>>) -> Diagnosis {
     let names: Vec<String> = (0..ranks.len())
         .map(|rank| format!("r{rank}.json"))
