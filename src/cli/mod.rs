@@ -41,10 +41,16 @@ mod threads;
 mod usage;
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 
 use clap::{Parser, Subcommand};
 
 pub use exit::Exit;
+
+use crate::error::Error;
+use crate::ingest::kind;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -96,6 +102,8 @@ enum Command {
 
 /// Runs the program with `arguments`, the first of which is its name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let salvages = arguments.iter().any(|argument| argument == "--salvage");
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return usage::report(&error),
@@ -127,9 +135,45 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Generate(args) => generate::run(args),
     };
     done.unwrap_or_else(|error| {
-        output::say(&error.to_string());
+        let advice = if salvages {
+            ""
+        } else {
+            advice(&cli.command, &error)
+        };
+        output::say(&format!("{error}{advice}"));
         Exit::Failure
     })
+}
+
+/// What helps where `error` is about a damaged trace.
+fn advice(command: &Command, error: &Error) -> &'static str {
+    let is_damaged = error.is_damage() && error.path().is_some_and(is_like_a_trace);
+    match command {
+        _ if !is_damaged => "",
+        Command::Attribute(_)
+        | Command::Inspect(_)
+        | Command::Compare(_)
+        | Command::Infer(_)
+        | Command::Report(_) => " (--salvage reads what is whole)",
+        #[cfg(feature = "frames")]
+        Command::Query(_) | Command::Export(_) => " (--salvage reads what is whole)",
+        Command::Repair(_) => " (--salvage keeps what is whole)",
+        Command::Slice(_) | Command::Redact(_) | Command::Annotate(_) => {
+            " (tracekit repair --salvage keeps what is whole)"
+        }
+        _ => "",
+    }
+}
+
+/// True for a file that starts as traces do.
+fn is_like_a_trace(path: &Path) -> bool {
+    // A pipe cannot be read again.
+    if !path.is_file() {
+        return false;
+    }
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(1 << 20).read_to_end(&mut start));
+    read.is_ok() && kind::is_like_a_trace(&kind::head_of(&start))
 }
 
 #[cfg(test)]

@@ -57,14 +57,18 @@ fn what_cannot_be_read_is_refused_unless_salvaged() {
     let input = folder.write("broken.json", BROKEN);
     let out = folder.write("out.json", "the old result");
     let error = run("repair", &input, &out, "").refused().to_owned();
+    let (reason, advice) = error.rsplit_once(" (").unwrap();
     assert!(
-        error.ends_with("broken.json: expected `,` or `}` at byte 62"),
+        reason.ends_with("broken.json: expected `,` or `}` at byte 62"),
         "{error}"
     );
+    assert_eq!(advice, "--salvage keeps what is whole)");
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "the old result");
     for other in ["redact", "slice --time .."] {
         let (name, arguments) = other.split_once(' ').unwrap_or((other, ""));
-        assert_eq!(run(name, &input, &out, arguments).refused(), error);
+        let other = run(name, &input, &out, arguments);
+        let expected = format!("{reason} (tracekit repair {advice}");
+        assert_eq!(other.refused(), expected);
     }
 
     let done = run("repair", &input, &out, "--salvage");
