@@ -1,6 +1,6 @@
 //! What the doctor finds: a small trace for every code, the verdicts on them, and how much they concern.
 
-mod codes;
+pub(crate) mod codes;
 mod notes;
 mod ranks;
 

@@ -55,6 +55,13 @@ fn folders() -> Vec<Folder> {
     ]
 }
 
+/// The findings that are about several files: no single trace has them.
+pub(crate) fn of_several_files() -> impl Iterator<Item = &'static str> {
+    folders()
+        .into_iter()
+        .flat_map(|(_, codes)| codes.iter().copied())
+}
+
 fn all_cases() -> Vec<Case> {
     [
         contents(),
