@@ -80,6 +80,7 @@ health_codes! {
     UnlinkedDeviceWork "unlinked_device_work" DataLoss "device work whose launch is not in the file: counted as `unlinked`, in no phase";
     AmbiguousLaunch "ambiguous_launch" DataLoss "several processes launched under one correlation id and none matches by External id: counted as `unlinked`";
     ReplacedEvents "replaced_events" DataLoss "the file has several event arrays, of which the last one counts: the events of the others are not in the numbers";
+    RepeatedWork "repeated_work" Error "device work that is in the file more than once, with the same name, stream, times and correlation: each is counted";
     MissingTimestamp "missing_timestamp" DataLoss "complete events without a usable ts: not in the numbers";
     InvalidTimestamp "invalid_timestamp" DataLoss "a ts or dur that is no number of nanoseconds in 64 bits: the event is not in the numbers";
     NegativeDuration "negative_duration" DataLoss "complete events with a negative dur: not in the numbers";
@@ -88,6 +89,7 @@ health_codes! {
     UnpaddedFractions "unpadded_fractions" DataLoss "fractions of microseconds were written without their leading zeros: a tenth of all times is up to 0.9 us too large";
     RoundedTimestamps "rounded_timestamps" Notice "timestamps went through floats and are rounded to quarters of a microsecond: durations are right, order within that is not";
     MissingDuration "missing_duration" DataLoss "complete events without dur: not in the numbers";
+    WorkWithoutLength "work_without_length" Notice "kernels with dur 0, a tenth of all or more: they take no time in the numbers, which they did on the device";
     MissingPh "missing_ph" Notice "events without ph: kept, in no number";
     NonObjectEvent "non_object_event" Notice "elements of traceEvents that are no objects: kept in the count, in no number";
     UnknownPh "unknown_ph" Notice "events with a ph outside the trace format: kept, in no number";
@@ -118,7 +120,7 @@ health_codes! {
     InvalidUtf8 "invalid_utf8" Notice "strings that are not UTF-8: the bad bytes read as U+FFFD";
     InvalidEscape "invalid_escape" Notice "strings with escapes that JSON does not know: read as written";
     NonFiniteNumber "nonfinite_number" Notice "NaN, Infinity or N/A where a value belongs, which is no JSON: read as null";
-    DuplicateKey "duplicate_key" Notice "a top-level key occurs twice: the last one counts";
+    DuplicateKey "duplicate_key" Notice "a top-level key, or one of an event that numbers need, occurs twice: the last one counts";
     ByteOrderMark "byte_order_mark" Info "the file starts with a UTF-8 byte order mark: skipped";
     UnknownCategory "unknown_category" Info "events of categories tracekit does not know: kept, in no number";
     NoDeviceWork "no_device_work" Info "the file has no device work: only host numbers are given";

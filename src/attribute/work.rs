@@ -89,6 +89,8 @@ pub(crate) fn collect(trace: &Trace, comm: &[Regex], health: &mut Health) -> Vec
     let mut classes: Vec<Option<DeviceClass>> = vec![None; trace.strings.len()];
     let mut work: Vec<Work> = Vec::with_capacity(events.device_args.len());
     let mut lanes = Lanes::default();
+    let mut kernels = 0;
+    let mut lengthless = Vec::new();
     for event in events.ids() {
         let activity = events.activity(event);
         if !activity.is_device_work() || !events.is_complete(event) {
@@ -110,6 +112,14 @@ pub(crate) fn collect(trace: &Trace, comm: &[Regex], health: &mut Health) -> Vec
             Ident::Missing | Ident::Text(_) => 0,
         });
         let stream = args.stream.map_or(track.tid, Ident::Int);
+        let span = span_of(trace, event);
+        if activity == ActivityType::Kernel {
+            kernels += 1;
+            // Kineto writes a length of 0 where the end comes before the start.
+            if span.len() == Ns::ZERO {
+                lengthless.push(event);
+            }
+        }
         work.push(Work {
             event,
             device,
@@ -119,7 +129,7 @@ pub(crate) fn collect(trace: &Trace, comm: &[Regex], health: &mut Health) -> Vec
                 pid: track.pid,
                 stream,
             }),
-            span: span_of(trace, event),
+            span,
             class,
             bucket: Bucket::Phase(Phase::Other),
             other: OtherKind::Rest,
@@ -128,15 +138,50 @@ pub(crate) fn collect(trace: &Trace, comm: &[Regex], health: &mut Health) -> Vec
             first_of_launch: false,
         });
     }
+    if lengthless.len() * FEW >= kernels {
+        for event in lengthless {
+            trace.note(health, HealthCode::WorkWithoutLength, event);
+        }
+    }
     let places = lanes.places();
     for work in &mut work {
         work.lane = places[work.lane as usize];
     }
     // Files have the work of a lane in order, or nearly: this sort makes use of that.
     work.par_sort_by_key(|work| (work.lane, work.span, work.event));
+    note_repeated(trace, &work, health);
     repair(trace, &mut work, health);
     work
 }
+
+/// Counts what is there again: one stream does nothing twice at a time, and a launch does not, either.
+fn note_repeated(trace: &Trace, work: &[Work], health: &mut Health) {
+    let events = &trace.events;
+    let correlation = |work: &Work| {
+        let args = events.device_args(work.event);
+        args.map(|args| args.correlation).filter(|id| *id != 0)
+    };
+    for at_once in work.chunk_by(|a, b| (a.lane, a.span) == (b.lane, b.span)) {
+        if at_once.len() == 1 || at_once[0].span.len() == Ns::ZERO {
+            continue;
+        }
+        let mut known: Vec<_> = at_once
+            .iter()
+            .filter_map(|work| Some((correlation(work)?, events.name(work.event), work.event)))
+            .collect();
+        known.sort_unstable();
+        for [one, other] in known.array_windows() {
+            if (one.0, one.1) == (other.0, other.1) {
+                let time = at_once[0].span.len();
+                trace.note(health, HealthCode::RepeatedWork, other.2);
+                health.add_time(HealthCode::RepeatedWork, time, Some(time));
+            }
+        }
+    }
+}
+
+/// Fewer kernels without a length than one in so many are normal: older profilers rounded to microseconds.
+const FEW: usize = 10;
 
 /// Overlaps up to this length are left alone: programmatic dependent launch and clock noise make
 /// them in real traces.

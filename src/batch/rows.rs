@@ -368,9 +368,11 @@ pub(super) fn run(all: &[(&Member, Facts)], lost: usize) -> Vec<Value> {
             .iter()
             .position(|verdict| *verdict == facts.verdict)
     });
+    // Ranks that are missing from the numbers are a reason for care, however good the others are.
+    let least = usize::from(lost > 0);
     row.extend([
         json!(imbalance(all)),
-        json!(worst.max().map(|worst| verdicts[worst])),
+        json!(worst.max().map(|worst| verdicts[worst.max(least)])),
         json!(limited_by(all)),
         json!(first.by),
     ]);

@@ -4,13 +4,13 @@ use clap::ValueEnum;
 
 use super::args::{Format, InputArgs, OutputArgs};
 use super::exit::Exit;
-use super::output::{Target, say};
+use super::output::Target;
 use super::progress::Progress;
 use super::reading::ReadingArgs;
+use super::remarks::Remarks;
 use super::threads;
 use crate::attribute::{Attribution, attribute_paths};
 use crate::error::{Error, ErrorKind, Result};
-use crate::health::Severity;
 use crate::report::{
     self, AttributionView, By, attribution_document, attribution_picture, attribution_rows,
 };
@@ -97,7 +97,11 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     threads::start(args.input.threads)?;
     let attribution = attributed(args)?;
     target.write(&rendered(args, &target, &attribution)?)?;
-    Ok(ended(args, &attribution))
+    let remarks = Remarks::from(&attribution);
+    if !args.output.quiet {
+        remarks.say(args.output.format.into());
+    }
+    Ok(remarks.exit(args.output.strict))
 }
 
 fn attributed(args: &Args) -> Result<Attribution> {
@@ -145,26 +149,4 @@ fn rendered(args: &Args, target: &Target, attribution: &Attribution) -> Result<S
         Format::Json => report::json::render(attribution)
             .map_err(|error| Error::new(ErrorKind::Io, format!("no JSON for this: {error}")))?,
     })
-}
-
-/// Tells of files that are not in the result, where it does not tell so itself.
-fn ended(args: &Args, attribution: &Attribution) -> Exit {
-    let failed = || attribution.skipped.iter().filter(|input| input.failed);
-    let tells_itself = matches!(
-        args.output.format,
-        Format::Text | Format::Markdown | Format::Github
-    );
-    if !tells_itself && !args.output.quiet {
-        for input in failed() {
-            say(&format!("skipped {}: {}", input.path, input.reason));
-        }
-    }
-    let worst = attribution.health.iter().map(|entry| entry.severity).max();
-    if args.output.strict && worst >= Some(Severity::DataLoss) {
-        Exit::Strict
-    } else if failed().next().is_some() {
-        Exit::SomeInputsFailed
-    } else {
-        Exit::Done
-    }
 }

@@ -7,9 +7,10 @@ use clap::ValueEnum;
 use super::args::{Format, InputArgs, OutputArgs};
 use super::change::{alpha, effect};
 use super::exit::Exit;
-use super::output::{Target, say};
+use super::output::Target;
 use super::progress::Progress;
 use super::reading::ReadingArgs;
+use super::remarks::say_remarks;
 use super::threads;
 use crate::compare::{CompareOptions, Comparison, SideSummary, Verdict, compare_paths};
 use crate::error::{Error, ErrorKind, Result};
@@ -179,14 +180,9 @@ fn chosen<'a>(args: &Args, comparison: &'a Comparison) -> Result<&'a Frame> {
 fn ended(args: &Args, comparison: &Comparison) -> Exit {
     let sides = [&comparison.base, &comparison.candidate];
     let failed = |side: &&SideSummary| side.skipped.iter().any(|input| input.failed);
-    let tells_itself = matches!(
-        args.output.format,
-        Format::Text | Format::Markdown | Format::Html
-    );
-    if !tells_itself && !args.output.quiet {
-        let skipped = sides.iter().flat_map(|side| &side.skipped);
-        for input in skipped.filter(|input| input.failed) {
-            say(&format!("skipped {}: {}", input.path, input.reason));
+    if !args.output.quiet {
+        for side in sides {
+            say_remarks(args.output.format.into(), &side.skipped, &side.health);
         }
     }
     let fails = args.fail_on.iter().any(|failure| match failure {

@@ -8,9 +8,10 @@ use clap::ValueEnum;
 
 use super::args::{InputArgs, When};
 use super::exit::Exit;
-use super::output::{say, temporary};
+use super::output::temporary;
 use super::progress::Progress;
 use super::reading::ReadingArgs;
+use super::remarks::{Remarks, Told};
 use super::threads;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{DataFrame, read_tables, write_arrow, write_parquet};
@@ -119,23 +120,11 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     for (temporary, path) in &written {
         fs::rename(temporary, path).map_err(|error| Error::io(path, error))?;
     }
-    let failed = || {
-        tables
-            .attribution
-            .skipped
-            .iter()
-            .filter(|input| input.failed)
-    };
+    let remarks = Remarks::from(&tables.attribution);
     if !args.quiet {
-        for input in failed() {
-            say(&format!("skipped {}: {}", input.path, input.reason));
-        }
+        remarks.say(Told::Numbers);
     }
-    Ok(if failed().next().is_some() {
-        Exit::SomeInputsFailed
-    } else {
-        Exit::Done
-    })
+    Ok(remarks.exit(false))
 }
 
 fn extension(format: Format) -> &'static str {

@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use super::args::{InputArgs, When};
 use super::exit::Exit;
-use super::output::{Target, say};
+use super::output::Target;
 use super::progress::Progress;
 use super::reading::ReadingArgs;
+use super::remarks::{Remarks, Told};
 use super::threads;
 use crate::error::{Error, ErrorKind, Result};
 use crate::infer::{RuleText, Thresholds, explanations, infer_paths};
@@ -168,17 +169,17 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     drop(progress);
     let document = || inferences_document(&inferences, args.output.verbose);
     target.write(&rendered(args, &target, &inferences, document)?)?;
-    let failed = || inferences.skipped.iter().filter(|input| input.failed);
-    if args.output.format == Format::Json && !args.output.quiet {
-        for input in failed() {
-            say(&format!("skipped {}: {}", input.path, input.reason));
-        }
+    let remarks = Remarks {
+        skipped: &inferences.skipped,
+        health: &inferences.health,
+    };
+    if !args.output.quiet {
+        remarks.say(match args.output.format {
+            Format::Text | Format::Markdown => Told::ForPeople,
+            Format::Json => Told::ForPrograms,
+        });
     }
-    Ok(if failed().next().is_some() {
-        Exit::SomeInputsFailed
-    } else {
-        Exit::Done
-    })
+    Ok(remarks.exit(false))
 }
 
 fn thresholds(args: &Args) -> Result<Thresholds> {

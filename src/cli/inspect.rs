@@ -7,12 +7,12 @@ use regex::Regex;
 
 use super::args::{Format, InputArgs, OutputArgs, TABLES};
 use super::exit::Exit;
-use super::output::{Target, say};
+use super::output::Target;
 use super::progress::Progress;
 use super::reading::{ReadingArgs, pattern};
+use super::remarks::Remarks;
 use super::threads;
 use crate::error::{Error, ErrorKind, Result};
-use crate::health::Severity;
 use crate::inspect::{
     By, Definition, DeviceTable, Frame, InspectOptions, Inspection, MAX_GROUPS, Topic,
     inspect_paths,
@@ -242,7 +242,14 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     threads::start(args.input.threads)?;
     let inspection = inspected(args, topic, paths)?;
     target.write(&rendered(args, &target, &inspection)?)?;
-    Ok(ended(args, &inspection))
+    let remarks = Remarks {
+        skipped: &inspection.skipped,
+        health: &inspection.health,
+    };
+    if !args.output.quiet {
+        remarks.say(args.output.format.into());
+    }
+    Ok(remarks.exit(args.output.strict))
 }
 
 fn inspected(args: &Args, topic: Topic, paths: &[PathBuf]) -> Result<Inspection> {
@@ -292,23 +299,4 @@ fn chosen<'a>(args: &Args, inspection: &'a Inspection) -> Result<&'a Frame> {
         let message = format!("no table is called '{name}' here: {}", known.join(", "));
         Error::new(ErrorKind::Usage, message)
     })
-}
-
-/// Tells of files that are not in the result, where it does not tell so itself.
-fn ended(args: &Args, inspection: &Inspection) -> Exit {
-    let failed = || inspection.skipped.iter().filter(|input| input.failed);
-    let tells_itself = matches!(args.output.format, Format::Text | Format::Markdown);
-    if !tells_itself && !args.output.quiet {
-        for input in failed() {
-            say(&format!("skipped {}: {}", input.path, input.reason));
-        }
-    }
-    let worst = inspection.health.iter().map(|entry| entry.severity).max();
-    if args.output.strict && worst >= Some(Severity::DataLoss) {
-        Exit::Strict
-    } else if failed().next().is_some() {
-        Exit::SomeInputsFailed
-    } else {
-        Exit::Done
-    }
 }

@@ -33,6 +33,7 @@ mod progress;
 mod query;
 mod reading;
 mod redact;
+mod remarks;
 mod repair;
 mod report;
 mod rewrite;

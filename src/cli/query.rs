@@ -9,9 +9,10 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use super::args::{InputArgs, When};
 use super::exit::Exit;
-use super::output::{Target, say};
+use super::output::Target;
 use super::progress::Progress;
 use super::reading::ReadingArgs;
+use super::remarks::{Remarks, Told};
 use super::threads;
 #[cfg(feature = "batch")]
 use crate::batch::{
@@ -145,23 +146,11 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     drop(progress);
     let result = query(&tables, sql)?;
     target.write(&rendered(args, &target, &result)?)?;
-    let failed = || {
-        tables
-            .attribution
-            .skipped
-            .iter()
-            .filter(|input| input.failed)
-    };
+    let remarks = Remarks::from(&tables.attribution);
     if !args.quiet {
-        for input in failed() {
-            say(&format!("skipped {}: {}", input.path, input.reason));
-        }
+        remarks.say(Told::Numbers);
     }
-    Ok(if failed().next().is_some() {
-        Exit::SomeInputsFailed
-    } else {
-        Exit::Done
-    })
+    Ok(remarks.exit(false))
 }
 
 /// The tables of what is at `paths`; those of traces without any.

@@ -9,11 +9,11 @@ use super::exit::Exit;
 use super::output::{Target, say};
 use super::progress::Progress;
 use super::reading::ReadingArgs;
+use super::remarks::{Remarks, Told};
 use super::threads;
 use crate::attribute::{Attribution, Request, RunResult};
 use crate::compare::{CompareOptions, Comparison, Verdict, compare_paths};
 use crate::error::{Error, ErrorKind, Result};
-use crate::health::Severity;
 use crate::infer::{Plan, Thresholds, inferences};
 use crate::inspect::{Survey, survey_and, survey_paths};
 use crate::report::{
@@ -128,7 +128,12 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     if let Some((target, result)) = target.zip(result) {
         target.write(&result)?;
     }
-    Ok(ended(args, &survey.attribution))
+    let remarks = Remarks::from(&survey.attribution);
+    if !args.output.quiet {
+        // Pages go to files: who waits for one looks here.
+        remarks.say(Told::ForPrograms);
+    }
+    Ok(remarks.exit(args.output.strict))
 }
 
 /// Every path that is read.
@@ -329,22 +334,4 @@ fn write_pictures(folder: &Path, document: &Document, quiet: bool) -> Result<()>
         say("there is nothing to draw: no device work, no host operators, no memory");
     }
     Ok(())
-}
-
-/// Tells of files that are not in the result, where it does not tell so itself.
-fn ended(args: &Args, attribution: &Attribution) -> Exit {
-    let failed = || attribution.skipped.iter().filter(|input| input.failed);
-    if !args.output.quiet {
-        for input in failed() {
-            say(&format!("skipped {}: {}", input.path, input.reason));
-        }
-    }
-    let worst = attribution.health.iter().map(|entry| entry.severity).max();
-    if args.output.strict && worst >= Some(Severity::DataLoss) {
-        Exit::Strict
-    } else if failed().next().is_some() {
-        Exit::SomeInputsFailed
-    } else {
-        Exit::Done
-    }
 }

@@ -1,5 +1,7 @@
 //! Mistakes on the command line, told clearly.
 
+use std::io::{self, Write as _};
+
 use clap::Error;
 use clap::error::{ContextKind, ErrorKind};
 
@@ -12,12 +14,16 @@ pub(super) fn report(error: &Error) -> Exit {
         output::say(&message);
         return Exit::Failure;
     }
-    // Nobody is left to tell when this fails.
-    let _ = error.print();
+    let printed = error.print().and_then(|()| io::stdout().flush());
     if error.use_stderr() {
-        Exit::Failure
-    } else {
-        Exit::Done
+        return Exit::Failure;
+    }
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            output::say(&format!("standard output: {error}"));
+            Exit::Failure
+        }
+        _ => Exit::Done,
     }
 }
 

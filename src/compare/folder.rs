@@ -175,6 +175,7 @@ fn summary(side: &Side) -> SideSummary {
             None => "attribution",
         },
         inputs: inputs.collect(),
+        partial: side.saved.inputs.iter().any(|input| input.partial),
         skipped: skipped.collect(),
         repeats: side.repeat_count(),
         mixed: side.mixture.clone(),

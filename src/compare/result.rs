@@ -45,6 +45,8 @@ pub struct SideSummary {
     pub source: &'static str,
     /// Paths of the traces.
     pub inputs: Vec<String>,
+    /// True when one of them is damaged and only what is whole in it was read.
+    pub partial: bool,
     /// Files of a folder that were not read.
     pub skipped: Vec<SkippedInput>,
     /// How often the program was captured.

@@ -30,6 +30,8 @@ pub(super) struct Saved {
 pub(super) struct SavedInput {
     pub(super) path: String,
     #[serde(default)]
+    pub(super) partial: bool,
+    #[serde(default)]
     pub(super) world_size: Option<i64>,
     #[serde(default)]
     pub(super) device_names: Vec<String>,

@@ -115,6 +115,18 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "The work is in the device sums, but in no phase and no step.",
             "Give tracekit the files of the ranks instead of a merged one.",
         ],
+        HealthCode::RepeatedWork => [
+            "Device work that is in the file more than once: the same name on the same stream, from the same start to the \
+             same end, of the same launch.",
+            "Each is counted, so device time is too long by that of the repetitions.",
+            "Find out which program joined the file from two, or wrote its events twice, and record or join again.",
+        ],
+        HealthCode::WorkWithoutLength => [
+            "Kernels that end when they start, a tenth of all kernels or more. Fewer are normal in old traces, whose times \
+             are whole microseconds. Kineto writes 0 where a record ends before it starts.",
+            "What they did on the device is in no number: device time is too short.",
+            "Record again with a newer PyTorch and driver; until then do not compare device times.",
+        ],
         HealthCode::MissingTimestamp => [
             "Complete, begin or end events whose ts is missing or no number.",
             "The events are in no number.",
@@ -316,9 +328,10 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "Find out which program joined the file from two, and split it.",
         ],
         HealthCode::DuplicateKey => [
-            "A key of the document that occurs twice.",
+            "A key of the document that occurs twice, or one of an event or its args that numbers need.",
             "The last one counts; what the first one held is in no number.",
-            "Find out which program joined the file from two.",
+            "Find out which program joined the file from two, or lost a piece of it: two halves of events make one \
+             with keys twice.",
         ],
         HealthCode::ByteOrderMark => [
             "The file starts with the three bytes that mark UTF-8.",

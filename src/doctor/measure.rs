@@ -80,6 +80,7 @@ impl Measures {
             HealthCode::UnlinkedDeviceWork
             | HealthCode::PreWindow
             | HealthCode::GraphReplay
+            | HealthCode::RepeatedWork
             | HealthCode::WorkBeforeLaunch
             | HealthCode::LaneOverlap => Measured::time(time, device_time, Basis::DeviceTime),
             HealthCode::LaneOverlapRepaired => {
@@ -99,7 +100,9 @@ impl Measures {
                 let all = file.host.steps.iter().map(|step| step.wall_ns).sum();
                 Measured::time(time, all, Basis::StepTime)
             }
-            HealthCode::AmbiguousLaunch | HealthCode::ZeroTimestamp => {
+            HealthCode::AmbiguousLaunch
+            | HealthCode::WorkWithoutLength
+            | HealthCode::ZeroTimestamp => {
                 Measured::count(entry.count, self.device_events, Basis::DeviceEvents)
             }
             HealthCode::LaunchesWithoutWork | HealthCode::CaptureOnly => {

@@ -120,7 +120,10 @@ pub(super) fn weigh(
         }
         HealthCode::ProfilerStopped | HealthCode::ProfilerErrors => (Impact::Care, WORK),
         HealthCode::Salvaged | HealthCode::ReplacedEvents => (Impact::Care, &Use::ALL),
-        HealthCode::LaunchesWithoutWork | HealthCode::ZeroTimestamp => (missing, WORK),
+        HealthCode::LaunchesWithoutWork
+        | HealthCode::ZeroTimestamp
+        | HealthCode::RepeatedWork
+        | HealthCode::WorkWithoutLength => (missing, WORK),
         HealthCode::CaptureOnly => (in_mind, WORK),
         HealthCode::UnlinkedDeviceWork | HealthCode::AmbiguousLaunch => (missing, PLACES),
         HealthCode::PreWindow => (in_mind, PLACES),

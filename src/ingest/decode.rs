@@ -8,7 +8,8 @@
 use simd_json::{Buffers, INPUT_PADDING, Node, StaticNode, Tape};
 
 use super::escape::is_space;
-use super::row::{RawArgs, RawEvent, Rows, Value};
+use super::key::{Key, Keys};
+use super::row::{RawEvent, Rows, Value};
 use super::split;
 
 /// Longer chunks, which only odd files have, would need as much memory several times over.
@@ -104,32 +105,41 @@ impl<'a> Chunk<'a> {
     /// The event whose `len` members start at node `at`.
     #[inline]
     fn event(&self, mut at: usize, len: usize, event: &mut RawEvent<'a>) -> Option<()> {
+        let mut keys = Keys::default();
         for _ in 0..len {
-            let &[Node::String(key), value, ..] = self.nodes.get(at..)? else {
+            let &[Node::String(text), value, ..] = self.nodes.get(at..)? else {
                 return None;
             };
-            if key == "args" {
-                event.args = RawArgs::default();
-                if let Node::Object { len, .. } = value {
-                    self.args(at + 2, len, &mut event.args)?;
+            if let Some(key) = Key::of_event(text.as_bytes()) {
+                if !keys.insert(key) {
+                    return None;
                 }
-            } else if let Some(slot) = event.slot(key.as_bytes()) {
-                *slot = self.value(key, value)?;
+                if let Some(slot) = event.slot(key) {
+                    *slot = self.value(text, value)?;
+                } else if let Node::Object { len, .. } = value {
+                    self.args(at + 2, len, event)?;
+                }
             }
             at += 1 + span(value);
         }
         Some(())
     }
 
-    /// The arguments whose `len` members start at node `at`.
+    /// The arguments of `event`, whose `len` members start at node `at`.
     #[inline]
-    fn args(&self, mut at: usize, len: usize, args: &mut RawArgs<'a>) -> Option<()> {
+    fn args(&self, mut at: usize, len: usize, event: &mut RawEvent<'a>) -> Option<()> {
+        let mut keys = Keys::default();
         for _ in 0..len {
-            let &[Node::String(key), value, ..] = self.nodes.get(at..)? else {
+            let &[Node::String(text), value, ..] = self.nodes.get(at..)? else {
                 return None;
             };
-            if let Some(slot) = args.slot(key.as_bytes()) {
-                *slot = self.value(key, value)?;
+            if let Some(key) = Key::of_args(text.as_bytes()) {
+                if !keys.insert(key) {
+                    return None;
+                }
+                if let Some(slot) = event.slot(key) {
+                    *slot = self.value(text, value)?;
+                }
             }
             at += 1 + span(value);
         }

@@ -36,6 +36,7 @@ mod discover;
 mod document;
 mod escape;
 mod inflate;
+mod key;
 pub(crate) mod kind;
 mod log;
 mod mapped;

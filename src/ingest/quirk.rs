@@ -15,20 +15,23 @@ pub(super) enum Quirk {
     NonFiniteNumber,
     /// A comma before a closing bracket.
     TrailingComma,
+    /// A key that an event or its `args` had before, of those that columns need.
+    DuplicateKey,
 }
 
-const CODES: [HealthCode; 5] = [
+const CODES: [HealthCode; 6] = [
     HealthCode::ControlCharacters,
     HealthCode::InvalidUtf8,
     HealthCode::InvalidEscape,
     HealthCode::NonFiniteNumber,
     HealthCode::TrailingComma,
+    HealthCode::DuplicateKey,
 ];
 
 /// The quirks of one stretch of text. Its size does not grow with their number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Quirks {
-    kinds: [Option<Seen>; 5],
+    kinds: [Option<Seen>; 6],
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -6,6 +6,7 @@
 use rustc_hash::FxHashMap;
 
 use super::escape;
+use super::key::Key;
 use super::number::{self, Time};
 use super::quirk::Quirks;
 use crate::health::{Health, HealthCode};
@@ -72,39 +73,30 @@ pub(super) struct RawArgs<'a> {
 }
 
 impl<'a> RawEvent<'a> {
-    /// Where the value of `key` belongs. `args` has no place of its own.
+    /// Where the value of `key` belongs; nowhere, if it is `args`.
     #[inline]
-    pub(super) fn slot(&mut self, key: &[u8]) -> Option<&mut Value<'a>> {
+    pub(super) fn slot(&mut self, key: Key) -> Option<&mut Value<'a>> {
+        let args = &mut self.args;
         Some(match key {
-            b"ph" => &mut self.ph,
-            b"cat" => &mut self.cat,
-            b"name" => &mut self.name,
-            b"pid" => &mut self.pid,
-            b"tid" => &mut self.tid,
-            b"ts" => &mut self.ts,
-            b"dur" => &mut self.dur,
-            b"id" => &mut self.id,
-            _ => return None,
-        })
-    }
-}
-
-impl<'a> RawArgs<'a> {
-    /// Where the value of `key` belongs. Two spellings of one key share a place.
-    #[inline]
-    pub(super) fn slot(&mut self, key: &[u8]) -> Option<&mut Value<'a>> {
-        Some(match key {
-            b"External id" | b"external id" => &mut self.external,
-            b"correlation" => &mut self.correlation,
-            b"device" => &mut self.device,
-            b"inDevice" => &mut self.in_device,
-            b"stream" => &mut self.stream,
-            b"Sequence number" => &mut self.sequence,
-            b"Fwd thread id" => &mut self.fwd_thread,
-            b"Ev Idx" | b"Profiler Event Index" => &mut self.index,
-            b"Input Dims" | b"Input dims" => &mut self.dims,
-            b"finished" => &mut self.finished,
-            _ => return None,
+            Key::Ph => &mut self.ph,
+            Key::Cat => &mut self.cat,
+            Key::Name => &mut self.name,
+            Key::Pid => &mut self.pid,
+            Key::Tid => &mut self.tid,
+            Key::Ts => &mut self.ts,
+            Key::Dur => &mut self.dur,
+            Key::Id => &mut self.id,
+            Key::Args => return None,
+            Key::External => &mut args.external,
+            Key::Correlation => &mut args.correlation,
+            Key::Device => &mut args.device,
+            Key::InDevice => &mut args.in_device,
+            Key::Stream => &mut args.stream,
+            Key::Sequence => &mut args.sequence,
+            Key::FwdThread => &mut args.fwd_thread,
+            Key::Index => &mut args.index,
+            Key::Dims => &mut args.dims,
+            Key::Finished => &mut args.finished,
         })
     }
 }

@@ -15,6 +15,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::key::{Key, Keys};
 use super::number::Time;
 use super::plain;
 use super::row::{Resolved, Rows, Value};
@@ -94,6 +95,8 @@ enum Constant {
 struct End {
     /// How many of the constants belong to the event that ends.
     constants: usize,
+    /// Which keys of that event are in the literal.
+    keys: Keys,
     /// Where the next event starts, from the start of the literal.
     next: usize,
 }
@@ -103,6 +106,8 @@ struct Link {
     literal: Box<[u8]>,
     constants: Box<[Constant]>,
     end: Option<End>,
+    /// Which keys are in the literal, behind the end if there is one.
+    keys: Keys,
     slot: Slot,
     /// The state behind the slot.
     next: u32,
@@ -193,6 +198,7 @@ impl Shapes {
         let mut pos = start;
         let mut state = START;
         let mut event = Resolved::NONE;
+        let mut keys = Keys::default();
         loop {
             let Some(link) = self
                 .find(data, pos, state)
@@ -203,6 +209,10 @@ impl Shapes {
             let link = &self.links[link as usize];
             let mut constants = &link.constants[..];
             if let Some(end) = link.end {
+                if !keys.extend(end.keys) {
+                    return Outcome::Event(event_at);
+                }
+                keys = Keys::default();
                 let (own, next) = constants.split_at(end.constants);
                 event.set(own);
                 rows.push_resolved(event_at as u64, &event);
@@ -212,6 +222,10 @@ impl Shapes {
                 }
                 event.clear();
                 constants = next;
+            }
+            // A key that the event has had is counted by another reader.
+            if !keys.extend(link.keys) {
+                return Outcome::Event(event_at);
             }
             event.set(constants);
             pos += link.literal.len();
@@ -308,13 +322,14 @@ impl Shapes {
             cat,
             ph,
             constants: Vec::new(),
+            keys: Keys::default(),
             end: None,
             pos,
         };
         let (slot, key) = lesson.run()?;
         let len = lesson.scanner.pos - pos;
         let (cat, ph, place) = (lesson.cat, lesson.ph, lesson.place);
-        let end = lesson.end;
+        let (end, keys) = (lesson.end, lesson.keys);
         let constants = lesson.constants.into_boxed_slice();
         if !lesson.scanner.quirks.is_empty() || len == 0 {
             return None;
@@ -337,6 +352,7 @@ impl Shapes {
             literal: data[pos..pos + len].into(),
             constants,
             end,
+            keys,
             slot,
             next,
         });
@@ -367,6 +383,7 @@ struct Lesson<'a, 'r> {
     cat: StrId,
     ph: Ph,
     constants: Vec<Constant>,
+    keys: Keys,
     end: Option<End>,
     /// Where the literal starts.
     pos: usize,
@@ -407,26 +424,33 @@ impl<'a> Lesson<'a, '_> {
             if self.scanner.space()? != b'"' {
                 return None;
             }
-            let key = self.scanner.plain_key()?;
-            if key == b"args" && self.place == Place::Member && self.scanner.peek()? == b'{' {
+            let text = self.scanner.plain_key()?;
+            let key = match self.place {
+                Place::Argument => Key::of_args(text),
+                _ => Key::of_event(text),
+            };
+            if key.is_some_and(|key| !self.keys.insert(key)) {
+                return None;
+            }
+            if key == Some(Key::Args) && self.scanner.peek()? == b'{' {
                 self.scanner.pos += 1;
                 self.place = Place::Argument;
                 self.constants.push(Constant::Arguments);
                 first = true;
                 continue;
             }
-            match self.member(key) {
+            match self.member(key, text) {
                 Found::Constant => {}
                 Found::Odd => return None,
                 Found::Value(slot) => {
                     if matches!(slot, Slot::Name | Slot::Text) {
                         self.scanner.pos += 1;
                     }
-                    return Some((slot, key.to_vec()));
+                    return Some((slot, text.to_vec()));
                 }
             }
             if self.scanner.pos - self.pos > LONG_LITERAL || self.constants.len() >= MAX_CONSTANTS {
-                return Some((Slot::Cut, key.to_vec()));
+                return Some((Slot::Cut, text.to_vec()));
             }
         }
     }
@@ -444,6 +468,7 @@ impl<'a> Lesson<'a, '_> {
         let next = self.scanner.pos - self.pos;
         self.end = Some(End {
             constants: self.constants.len(),
+            keys: std::mem::take(&mut self.keys),
             next,
         });
         self.scanner.pos += 1;
@@ -451,83 +476,80 @@ impl<'a> Lesson<'a, '_> {
         Some(())
     }
 
-    /// Passes the value of `key` when it is a constant; else says what slot it is.
-    fn member(&mut self, key: &'a [u8]) -> Found {
-        let Some(first) = self.scanner.peek() else {
-            return Found::Odd;
-        };
-        let number = first.is_ascii_digit() || first == b'-';
-        let text = first == b'"';
-        let other = match first {
-            b'"' => Slot::Text,
-            b'[' => Slot::Container,
-            _ if number => Slot::Number,
+    /// Passes the value of `key`, spelled `text`, when it is a constant; else says what slot it is.
+    fn member(&mut self, key: Option<Key>, text: &[u8]) -> Found {
+        let other = match self.scanner.peek() {
+            Some(b'"') => Slot::Text,
+            Some(b'[') => Slot::Container,
+            Some(b'-' | b'0'..=b'9') => Slot::Number,
             _ => return Found::Odd,
         };
-        if self.place == Place::Argument {
-            return self.argument(key, other);
-        }
-        match key {
-            b"name" if text => Found::Value(Slot::Name),
-            b"ts" if number => Found::Value(Slot::Ts),
-            b"dur" if number => Found::Value(Slot::Dur),
-            b"id" if number => Found::Value(Slot::Id),
-            b"args" | b"name" | b"ts" | b"dur" | b"id" => Found::Odd,
-            b"ph" | b"cat" | b"pid" | b"tid" => self.constant(|lesson, value| match key {
-                b"ph" => {
-                    lesson.ph = lesson.rows.ph(value);
-                    Some(Constant::Ph(lesson.ph))
+        let Some(key) = key else {
+            return match (self.place, text) {
+                (Place::Argument, b"queued" | b"context") => {
+                    self.constant(|_, _| Some(Constant::Nothing))
                 }
-                b"cat" => {
-                    let (cat, activity) = lesson.rows.cat(value);
-                    lesson.cat = cat;
-                    Some(Constant::Cat(cat, activity))
+                (Place::Member, b"bp" | b"s") if other == Slot::Text => {
+                    self.constant(|_, _| Some(Constant::Nothing))
                 }
-                b"pid" => Some(Constant::Pid(lesson.rows.ident(value))),
-                _ => Some(Constant::Tid(lesson.rows.ident(value))),
-            }),
-            b"bp" | b"s" if text => self.constant(|_, _| Some(Constant::Nothing)),
-            _ => Found::Value(other),
-        }
-    }
-
-    /// The same for a key of `args`.
-    fn argument(&mut self, key: &'a [u8], other: Slot) -> Found {
-        let slot = match key {
-            b"External id" | b"external id" => Slot::External,
-            b"correlation" => Slot::Correlation,
-            b"Sequence number" => Slot::Sequence,
-            b"Ev Idx" | b"Profiler Event Index" => Slot::Index,
-            b"Input Dims" | b"Input dims" if other == Slot::Container => {
-                return Found::Value(Slot::Dims);
+                _ => Found::Value(other),
+            };
+        };
+        let (slot, plain) = match key {
+            Key::Name => (Slot::Name, Slot::Text),
+            Key::Dims => (Slot::Dims, Slot::Container),
+            Key::Ts => (Slot::Ts, Slot::Number),
+            Key::Dur => (Slot::Dur, Slot::Number),
+            Key::Id => (Slot::Id, Slot::Number),
+            Key::External => (Slot::External, Slot::Number),
+            Key::Correlation => (Slot::Correlation, Slot::Number),
+            Key::Sequence => (Slot::Sequence, Slot::Number),
+            Key::Index => (Slot::Index, Slot::Number),
+            Key::Args => return Found::Odd,
+            Key::Ph | Key::Cat | Key::Pid | Key::Tid => {
+                return self.constant(|lesson, value| Some(lesson.of_event(key, value)));
             }
-            b"Input Dims" | b"Input dims" => return Found::Odd,
-            b"device" | b"inDevice" | b"stream" | b"Fwd thread id" => {
+            Key::Finished => {
+                return self.constant(|lesson, value| {
+                    Some(Constant::Unfinished(lesson.rows.unfinished(value)))
+                });
+            }
+            Key::Device | Key::InDevice | Key::Stream | Key::FwdThread => {
                 return self.constant(|_, value| {
                     let Value::Int(value) = value else {
                         return None;
                     };
                     Some(match key {
-                        b"device" => Constant::Device(value),
-                        b"inDevice" => Constant::InDevice(value),
-                        b"stream" => Constant::Stream(value),
+                        Key::Device => Constant::Device(value),
+                        Key::InDevice => Constant::InDevice(value),
+                        Key::Stream => Constant::Stream(value),
                         _ => Constant::FwdThread(value),
                     })
                 });
             }
-            b"queued" | b"context" => return self.constant(|_, _| Some(Constant::Nothing)),
-            b"finished" => {
-                return self.constant(|lesson, value| {
-                    Some(Constant::Unfinished(lesson.rows.unfinished(value)))
-                });
-            }
-            _ => return Found::Value(other),
         };
-        // A string or a list here is another reader's.
-        if other == Slot::Number {
+        // Anything else under such a key is another reader's.
+        if other == plain {
             Found::Value(slot)
         } else {
             Found::Odd
+        }
+    }
+
+    /// The constant of a `ph`, `cat`, `pid` or `tid`.
+    fn of_event(&mut self, key: Key, value: Value<'_>) -> Constant {
+        match key {
+            Key::Ph => {
+                self.ph = self.rows.ph(value);
+                Constant::Ph(self.ph)
+            }
+            Key::Cat => {
+                let (cat, activity) = self.rows.cat(value);
+                self.cat = cat;
+                Constant::Cat(cat, activity)
+            }
+            Key::Pid => Constant::Pid(self.rows.ident(value)),
+            _ => Constant::Tid(self.rows.ident(value)),
         }
     }
 

@@ -605,3 +605,45 @@ fn all_readers_agree_on_the_corpus() {
         }
     }
 }
+
+/// Whoever reads an event counts the same: one that has lost its middle to another is no plain one.
+#[test]
+fn keys_of_an_event_that_come_twice_are_counted_by_every_reader() {
+    let event = r#"{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":10.5,"dur":3,"args":{"device":0,"stream":7,"correlation":5,"grid":[1,1,1]}}"#;
+    let with = |text: &str, again: &str| event.replacen(text, &format!("{text},{again}"), 1);
+    let odd = [
+        with(r#""dur":3"#, r#""dur":30"#),
+        with(r#""tid":7"#, r#""ph":"X""#),
+        with(r#""correlation":5"#, r#""correlation":6"#),
+        with(r#""correlation":5"#, r#""correlati\u006fn":6"#),
+        with(r#""grid":[1,1,1]"#, r#""device":0"#),
+        event.replace("}}", r#"},"args":{"device":1}}"#),
+        event.replace("}}", r#"},"name":"other"}"#),
+    ];
+    // Of keys that no number needs it does not matter.
+    let free = [
+        with(r#""grid":[1,1,1]"#, r#""grid":[2,1,1]"#),
+        with(r#""ts":10.5"#, r#""id2":1,"id2":1"#),
+    ];
+    for (many, expected) in [(&odd[..], 7), (&free[..], 0)] {
+        let plain = vec![event; 20].join(",\n");
+        let events: Vec<String> = many
+            .iter()
+            .map(|odd| format!("{plain},\n{odd},\n{plain}"))
+            .collect();
+        let content = format!("{{\"traceEvents\":[{}]}}", events.join(",\n"));
+        same_answer(content.as_bytes());
+        assert_eq!(
+            count(&trace(&content), HealthCode::DuplicateKey),
+            expected,
+            "{content}"
+        );
+    }
+    let trace = trace(&format!("{{\"traceEvents\":[{event},{}]}}", odd[0]));
+    let entries = trace.health.entries();
+    let entry = entries.iter().find(|entry| entry.code == "duplicate_key");
+    let at = "{\"traceEvents\":[".len() + event.len() + 1 + odd[0].rfind("\"dur\"").unwrap();
+    assert_eq!(entry.unwrap().first_offset, Some(at as u64));
+    let last = trace.events.ids().last().unwrap();
+    assert_eq!(trace.events.length(last), 30_000);
+}

@@ -5,6 +5,7 @@
 //! user sees comes from here.
 
 use super::escape::{self, Quoted, is_space};
+use super::key::{Key, Keys};
 use super::quirk::{Quirk, Quirks};
 use super::row::{RawArgs, RawEvent, Value, plain_integer};
 use crate::error::{Error, ErrorKind};
@@ -80,26 +81,47 @@ impl<'a> Scanner<'a> {
             return Ok(None);
         }
         let mut event = RawEvent::default();
+        let mut keys = Keys::default();
         self.members(|scanner, key| {
-            if key == b"args" {
-                event.args = RawArgs::default();
-                let args = &mut event.args;
-                if scanner.peek() != Some(b'{') {
-                    return scanner.skip();
-                }
-                return scanner.members(|scanner, key| scanner.value_for(args.slot(key)));
+            let key = Key::of_event(key);
+            if key != Some(Key::Args) {
+                return scanner.value_for(key, &mut event, &mut keys);
             }
-            scanner.value_for(event.slot(key))
+            scanner.note_key(Key::Args, &mut keys);
+            event.args = RawArgs::default();
+            if scanner.peek() != Some(b'{') {
+                return scanner.skip();
+            }
+            let mut keys = Keys::default();
+            scanner
+                .members(|scanner, key| scanner.value_for(Key::of_args(key), &mut event, &mut keys))
         })?;
         Ok(Some(event))
     }
 
-    fn value_for(&mut self, slot: Option<&mut Value<'a>>) -> Scan<()> {
-        match slot {
-            Some(slot) => *slot = self.value()?,
-            None => self.skip()?,
+    /// Reads the value of `key` of `event`, which has had `keys`.
+    fn value_for(
+        &mut self,
+        key: Option<Key>,
+        event: &mut RawEvent<'a>,
+        keys: &mut Keys,
+    ) -> Scan<()> {
+        let Some(key) = key else {
+            return self.skip();
+        };
+        self.note_key(key, keys);
+        let value = self.value()?;
+        if let Some(slot) = event.slot(key) {
+            *slot = value;
         }
         Ok(())
+    }
+
+    /// Counts the key that was read last when it is one of `keys`, and adds it to them.
+    fn note_key(&mut self, key: Key, keys: &mut Keys) {
+        if !keys.insert(key) {
+            self.quirks.note(Quirk::DuplicateKey, self.key_at);
+        }
     }
 
     /// Reads the object that starts here: calls `member` with each decoded key, at its value,

@@ -1,6 +1,7 @@
 //! A comparison as a document: the verdict first, then what it rests on, then the tables.
 
 use super::document::{Block, Document, Note, Section};
+use super::findings::in_brief;
 use super::inspection::section;
 use super::number::{count, counted, ms, ms_change, number, percent, percent_change};
 use crate::compare::{
@@ -108,19 +109,8 @@ fn notes(comparison: &Comparison, verbose: bool) -> Vec<Note> {
                 format!("skipped {}: {}", input.path, input.reason),
             ));
         }
-        let found: Vec<String> = side
-            .health
-            .iter()
-            .filter(|finding| verbose || finding.severity != "info")
-            .map(|finding| format!("{} {}", finding.code, count(finding.count)))
-            .collect();
-        if !found.is_empty() {
-            let text = format!(
-                "{} (tracekit doctor tells what that means)",
-                found.join(", ")
-            );
-            notes.push(Note::new(label, text));
-        }
+        let found = in_brief(&side.health, verbose);
+        notes.extend(found.map(|text| Note::new(label, text)));
     }
     notes
 }

@@ -1,6 +1,7 @@
 //! Inferences as a document: the largest supported effect first.
 
 use super::document::{Block, Column, Document, Note, Row, Section, Table, Value};
+use super::findings::{in_brief, left_out};
 use super::name::{shortened, visible};
 use super::number::{counted, mib, ms, number, percent};
 use crate::infer::{
@@ -13,6 +14,20 @@ const LONGEST_NAME: usize = 100;
 
 /// `inferences` as a report. Evidence of hypotheses that are not supported is told when `verbose`.
 pub fn inferences_document(inferences: &Inferences, verbose: bool) -> Document {
+    let mut document = of_runs(inferences, verbose);
+    let mut notes = left_out(&inferences.skipped, verbose);
+    let health = in_brief(&inferences.health, verbose);
+    let health = health.unwrap_or_else(|| "nothing unusual".to_owned());
+    notes.push(Note::new("health", health));
+    document.sections.push(Section {
+        title: None,
+        blocks: vec![Block::Notes(notes)],
+    });
+    document
+}
+
+/// The same without what is wrong with the inputs.
+fn of_runs(inferences: &Inferences, verbose: bool) -> Document {
     let several = inferences.runs.len() > 1;
     let mut sections = Vec::new();
     for run in &inferences.runs {
@@ -37,18 +52,6 @@ pub fn inferences_document(inferences: &Inferences, verbose: bool) -> Document {
             blocks: vec![Block::Notes(details(run, inference))],
         }));
     }
-    let skipped: Vec<Note> = inferences
-        .skipped
-        .iter()
-        .filter(|input| input.failed || verbose)
-        .map(|input| Note::new("skipped", format!("{}: {}", input.path, input.reason)))
-        .collect();
-    if !skipped.is_empty() {
-        sections.push(Section {
-            title: None,
-            blocks: vec![Block::Notes(skipped)],
-        });
-    }
     Document {
         title: "Inferences".to_owned(),
         lead: match inferences.runs.as_slice() {
@@ -59,9 +62,9 @@ pub fn inferences_document(inferences: &Inferences, verbose: bool) -> Document {
     }
 }
 
-/// `inferences` as a section of a page.
+/// `inferences` as a section of a page, which tells elsewhere what is wrong with the inputs.
 pub fn inferences_section(inferences: &Inferences, verbose: bool) -> Section {
-    let document = inferences_document(inferences, verbose);
+    let document = of_runs(inferences, verbose);
     let mut blocks = vec![Block::Paragraph(document.lead)];
     for section in document.sections {
         let mut own = section.blocks;

@@ -1,8 +1,8 @@
 //! An inspection as a document, and its frames as plain tables.
 
 use super::document::{Block, Column, Document, Note, Row, Section, Table, Value};
+use super::findings::{in_brief, left_out};
 use super::number::{count, counted, ms};
-use crate::health::Severity;
 use crate::inspect::{Entry, Frame, Inspection, Remark, Series, Unit, Values};
 use crate::units::Ns;
 
@@ -182,30 +182,10 @@ fn remark(remark: &Remark) -> Note {
 
 /// Files left out, and what is wrong or unusual, in a line each.
 fn notes(inspection: &Inspection, verbose: bool) -> Vec<Note> {
-    let mut notes: Vec<Note> = inspection
-        .skipped
-        .iter()
-        .filter(|input| input.failed || verbose)
-        .map(|input| {
-            let label = if input.failed { "failed" } else { "skipped" };
-            Note::new(label, format!("{}: {}", input.path, input.reason))
-        })
-        .collect();
-    let shown = |severity| verbose || severity > Severity::Info;
-    let findings: Vec<String> = inspection
-        .health
-        .iter()
-        .filter(|entry| shown(entry.severity))
-        .map(|entry| format!("{} {}", entry.code, count(entry.count)))
-        .collect();
+    let mut notes = left_out(&inspection.skipped, verbose);
     notes.extend(inspection.remarks.iter().map(remark));
-    let text = match findings.as_slice() {
-        [] => "nothing unusual".to_owned(),
-        some => format!(
-            "{} (tracekit doctor tells what that means)",
-            some.join(", ")
-        ),
-    };
+    let text = in_brief(&inspection.health, verbose);
+    let text = text.unwrap_or_else(|| "nothing unusual".to_owned());
     notes.push(Note::new("health", text));
     notes
 }

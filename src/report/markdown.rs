@@ -88,8 +88,28 @@ fn line(out: &mut String, cells: impl Iterator<Item = String>) {
 fn escaped(text: &str) -> String {
     let text = visible(text);
     let mut out = String::with_capacity(text.len() + 8);
+    let mut mention = 0;
     for (place, character) in text.char_indices() {
         let before = &text[..place];
+        if place < mention {
+            out.push(character);
+            if place + 1 == mention {
+                out.push('`');
+            }
+            continue;
+        }
+        if character == '@' {
+            // Somebody would be told of it; a backslash does not keep code hosts from that, code does.
+            let name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'/');
+            let length = text.as_bytes()[place + 1..]
+                .iter()
+                .take_while(|byte| name(byte));
+            mention = place + 1 + length.count();
+            if mention > place + 1 {
+                out.push_str("`@");
+                continue;
+            }
+        }
         let markup = match character {
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '&' | '$' | '~' => true,
             // An address must not turn into a link.
@@ -123,6 +143,10 @@ mod tests {
             "a\\|b\\`c\\<d\\>\\[e\\]\\*f\\*\\_g\\\\"
         );
         assert_eq!(escaped("&lt; $x$ ~s~"), "\\&lt; \\$x\\$ \\~s\\~");
+        assert_eq!(
+            escaped("@octocat a@b/c-d_e @ @"),
+            "`@octocat` a`@b/c-d`\\_e @ @"
+        );
         assert_eq!(escaped("http://x www.y"), "http:\\/\\/x www\\.y");
         assert_eq!(escaped("at::native::add"), "at::native::add");
         assert_eq!(escaped("# no heading"), "\\# no heading");

@@ -14,6 +14,7 @@ mod decision;
 mod doctor;
 mod document;
 mod evidence;
+pub(crate) mod findings;
 mod gate;
 pub mod github;
 pub mod html;

@@ -19,6 +19,21 @@ fn help_and_version_are_results() {
     );
 }
 
+/// Help that could not be written is none.
+#[test]
+#[cfg(target_os = "linux")]
+fn help_for_a_full_device_is_a_failure() {
+    for arguments in ["--help", "-h", "attribute --help", "--version"] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let mut command = command();
+        command.args(arguments.split_whitespace());
+        let run = command.stdout(full.unwrap()).output().unwrap();
+        assert_eq!(run.status.code(), Some(2), "{arguments}");
+        let told = String::from_utf8(run.stderr).unwrap();
+        assert!(told.starts_with("tracekit: standard output: "), "{told}");
+    }
+}
+
 #[test]
 fn wrong_usage_exits_with_two_and_prints_nothing_on_standard_output() {
     for arguments in [

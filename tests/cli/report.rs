@@ -74,6 +74,10 @@ fn markdown_is_short_and_github_has_commands() {
     assert_eq!(markdown.code, 0, "{}", markdown.err);
     assert!(markdown.out.lines().count() < 60, "{}", markdown.out);
     assert!(markdown.out.contains("| phase |"), "{}", markdown.out);
+    // A page without a word about lost events would be worse than none.
+    for code in ["data\\_loss negative\\_duration", "notice missing\\_ph"] {
+        assert!(markdown.out.contains(code), "{code}: {}", markdown.out);
+    }
     for command in ["attribute", "report"] {
         let run = tracekit(&format!("{command} {} --format github", case.display()));
         assert!(run.out.starts_with("::notice title="), "{}", run.out);

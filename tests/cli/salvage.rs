@@ -60,3 +60,45 @@ fn a_whole_file_is_read_as_without_the_flag() {
     let with = attribute(&golden("two-steps"), "--salvage --format json").out;
     assert_eq!(with, attribute(&golden("two-steps"), "--format json").out);
 }
+
+/// Whoever reads a result learns that a part of the trace is missing, in it or beside it.
+#[test]
+fn every_command_tells_that_a_trace_was_salvaged() {
+    let whole = text("two-steps");
+    let cut = whole.rfind("\"kernel\"").unwrap() + 4;
+    let folder = Folder::new();
+    let path = folder.write("cut.pt.trace.json", &whole.as_bytes()[..cut]);
+    let path = path.display();
+    let mut commands = vec![
+        format!("compare {path} {path}"),
+        format!("compare {path} {path} --format markdown"),
+        format!("compare {path} {path} --format csv"),
+        format!("compare {path} {path} --format json"),
+        format!("report {path}"),
+        format!("report {path} --format github"),
+        format!("report {path} --format markdown"),
+        format!("infer {path}"),
+        format!("infer {path} --format markdown"),
+        format!("infer {path} --format json"),
+    ];
+    for format in ["text", "markdown", "csv", "json", "svg", "github"] {
+        commands.push(format!("attribute {path} --format {format}"));
+    }
+    for format in ["text", "markdown", "csv", "json"] {
+        commands.push(format!("inspect kernels {path} --format {format}"));
+        #[cfg(feature = "frames")]
+        commands.push(format!(
+            "query {path} SELECT/**/name/**/FROM/**/device_work --format {format}"
+        ));
+    }
+    for command in commands {
+        let run = crate::tracekit(&format!("{command} --salvage"));
+        assert_eq!(run.code, 0, "{command}: {}", run.err);
+        let told = run.out.contains("salvaged") || run.err.contains("data_loss salvaged");
+        assert!(told, "{command}: {}{}", run.out, run.err);
+        let quiet = crate::tracekit(&format!("{command} --salvage --quiet"));
+        assert_eq!((quiet.out, quiet.err.as_str()), (run.out, ""), "{command}");
+    }
+    let compared = crate::tracekit(&format!("compare {path} {path} --salvage --format json"));
+    assert_eq!(compared.json(0)["base"]["partial"], true);
+}

@@ -325,6 +325,17 @@ fn times() -> Vec<Case> {
             "zero_timestamp 1",
             "not for device time, phases, recompute",
         ),
+        // As a program has it that joins a file with itself.
+        (
+            trace("kernel 0/7 80 10 gemm corr=100\nkernel 0/7 80 10 gemm corr=100"),
+            "repeated_work 1",
+            "care for device time, phases, recompute",
+        ),
+        (
+            trace("kernel 0/7 82 0 gemm corr=100\nkernel 0/7 90 5 gemm corr=100"),
+            "work_without_length 1",
+            "care for device time, phases, recompute",
+        ),
         (
             trace("X 1/1 90 -4 odd"),
             "negative_duration 1",

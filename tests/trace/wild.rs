@@ -161,7 +161,7 @@ fn tokens() -> Vec<Fault> {
         read(
             "a key twice in an object: the last one counts",
             event(r#"{"ph":"M","ph":"?","args":{"correlation":1},"args":{"correlation":2}}"#),
-            "6 events, unknown_ph 1",
+            "6 events, unknown_ph 1, duplicate_key 2",
         ),
         read(
             "a key twice in the document",

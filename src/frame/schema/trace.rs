@@ -108,6 +108,10 @@ pub(super) const TABLES: &[TableSchema] = &[
             text("path", "path"),
             int("size_bytes", "bytes of the file as it lies there"),
             int("events", "elements of the event array"),
+            flag(
+                "partial",
+                "the file is damaged, or was before it was repaired: what is whole in it was read",
+            ),
             int(
                 "world_size",
                 "number of ranks of the job, from distributedInfo",

@@ -23,6 +23,7 @@ pub(crate) fn files(attribution: &Attribution) -> Frame {
         .text("path", ranks().map(|rank| Some(input(rank).path.clone())))
         .int("size_bytes", ranks().map(|rank| bytes(input(rank).bytes)))
         .int("events", ranks().map(|rank| bytes(input(rank).events)))
+        .flag("partial", ranks().map(|rank| Some(input(rank).partial)))
         .int("world_size", ranks().map(|rank| input(rank).world_size))
         .int("devices", ranks().map(|rank| count(rank.devices.len())))
         .text("device_names", ranks().map(devices))

@@ -101,10 +101,10 @@ pub fn brief_document(parts: OverviewParts<'_>) -> Document {
         title: None,
         blocks,
     });
-    let mut trust = trust::section(attribution, false);
-    trust.title = None;
-    trust.blocks.truncate(1);
-    sections.push(trust);
+    sections.push(Section {
+        title: None,
+        blocks: vec![Block::Notes(trust::notes(attribution))],
+    });
     Document {
         title: title(parts),
         lead: lead(parts),

@@ -7,15 +7,26 @@ use crate::doctor::codes;
 use crate::health::{HealthCode, HealthEntry, Severity};
 use crate::units::Ns;
 
-/// Coverage, findings and files left out.
-pub(super) fn section(attribution: &Attribution, verbose: bool) -> Section {
+/// Coverage, findings and files left out, in a line each.
+pub(super) fn notes(attribution: &Attribution) -> Vec<Note> {
+    let mut notes = vec![covered(attribution)];
+    notes.extend(health::notes(attribution, false));
+    notes
+}
+
+fn covered(attribution: &Attribution) -> Note {
     let placed = coverage::described(
         &attribution.coverage,
         &attribution.totals,
         &attribution.runs,
     );
-    let text = format!("{placed}; {}", coverage::dropped(attribution));
-    let mut notes = vec![Note::new("coverage", text)];
+    let dropped = coverage::dropped(attribution);
+    Note::new("coverage", format!("{placed}; {dropped}"))
+}
+
+/// The same with a table of the findings.
+pub(super) fn section(attribution: &Attribution, verbose: bool) -> Section {
+    let mut notes = vec![covered(attribution)];
     let shown: Vec<&HealthEntry> = attribution
         .health
         .iter()
