@@ -14,11 +14,10 @@ use super::threads;
 use crate::attribute::{Attribution, Request, RunResult};
 use crate::compare::{CompareOptions, Comparison, Verdict, compare_paths};
 use crate::error::{Error, ErrorKind, Result};
-use crate::infer::{Plan, Thresholds, inferences};
+use crate::infer::{Inferences, Plan, Thresholds, inferences};
 use crate::inspect::{Survey, survey_and, survey_paths};
 use crate::report::{
-    self, Document, OverviewParts, Section, brief_document, decision_document, inferences_section,
-    overview_document,
+    self, Document, OverviewParts, Section, brief_document, decision_document, overview_document,
 };
 
 const EXAMPLES: &str = "\
@@ -116,7 +115,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let parts = OverviewParts {
         survey,
         comparison: seen.comparison.as_ref(),
-        findings: &seen.findings,
+        inferences: seen.inferences.as_ref(),
         decisions: &decided,
         verbose: args.output.verbose,
     };
@@ -159,7 +158,7 @@ fn target(args: &Args) -> Result<Option<Target>> {
 /// What a report is made from.
 struct Seen {
     survey: Survey,
-    findings: Vec<Section>,
+    inferences: Option<Inferences>,
     comparison: Option<Comparison>,
 }
 
@@ -187,17 +186,17 @@ fn seen(args: &Args, all: &[PathBuf]) -> Result<Seen> {
         } else {
             None
         };
-        let (survey, findings) = match both {
+        let (survey, inferences) = match both {
             Some(both) => both,
             None => survey(&args.candidates)?,
         };
         return Ok(Seen {
             survey,
-            findings,
+            inferences,
             comparison: Some(comparison),
         });
     }
-    let (survey, findings) = survey(all)?;
+    let (survey, inferences) = survey(all)?;
     let comparison = match survey.attribution.runs.as_slice() {
         [base, candidate] => {
             let [base, candidate] = [base, candidate].map(|run| files(&survey.attribution, run));
@@ -211,20 +210,20 @@ fn seen(args: &Args, all: &[PathBuf]) -> Result<Seen> {
     };
     Ok(Seen {
         survey,
-        findings,
+        inferences,
         comparison,
     })
 }
 
-/// What is in the traces, and what other analyses say about them, each a section of the report: add more here.
+/// What is in the traces, and what limits their runs.
 fn surveyed(
     args: &Args,
     request: &Request<'_>,
     progress: &Progress,
-) -> Result<(Survey, Vec<Section>)> {
+) -> Result<(Survey, Option<Inferences>)> {
     if args.no_inferences {
         let survey = survey_paths(request, &|event| progress.observe(event))?;
-        return Ok((survey, Vec::new()));
+        return Ok((survey, None));
     }
     // One reading for both.
     let thresholds = Thresholds::default();
@@ -234,8 +233,7 @@ fn surveyed(
     })?;
     let runs = plan.infer(&survey.attribution, taken)?;
     let inferences = inferences(&survey.attribution, runs, &thresholds);
-    let section = inferences_section(&inferences, args.output.verbose);
-    Ok((survey, vec![section]))
+    Ok((survey, Some(inferences)))
 }
 
 /// The files of a run.

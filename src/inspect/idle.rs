@@ -82,6 +82,8 @@ struct Window<'a> {
     device: i64,
     stream: Option<String>,
     step: Option<&'a str>,
+    /// True when the capture cuts the step.
+    partial: bool,
     extent: Extent,
     span: Span,
     idle: Ns,
@@ -214,6 +216,7 @@ impl<'a> Seen<'a> {
             device,
             stream: line.stream.clone(),
             step: step.and_then(|step| view.step_name(step)),
+            partial: step.is_some_and(|step| view.dissection.partial[step as usize]),
             extent,
             span,
             idle: Ns::ZERO,
@@ -255,8 +258,11 @@ impl<'a> Seen<'a> {
         let mut frame = Frame::new("idle_causes", about_causes(view))
             .id("device", &rows, |row| Some(row.0.device))
             .text("stream", &rows, |row| row.0.stream.clone())
-            .text("step", &rows, |row| row.0.step)
-            .text("cause", &rows, |row| Some(row.1.0.as_str()));
+            .text("step", &rows, |row| row.0.step);
+        if view.options.is_by(By::Step) {
+            frame = frame.flag("partial", &rows, |row| Some(row.0.partial));
+        }
+        frame = frame.text("cause", &rows, |row| Some(row.1.0.as_str()));
         if view.options.is_by(By::Phase) {
             frame = frame.text("phase", &rows, |row| row.1.1.map(Bucket::as_str));
         }

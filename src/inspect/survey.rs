@@ -25,6 +25,8 @@ pub struct Survey {
     pub files: Vec<SurveyedFile>,
     /// Breakdowns with their tables.
     pub topics: Vec<(Topic, Vec<Frame>)>,
+    /// Why devices idle in the windows of steps, a row a step and cause.
+    pub step_idle: Option<Frame>,
 }
 
 /// What one file shows over time.
@@ -82,6 +84,11 @@ pub(crate) fn survey_and<T: Send>(
         top: TOP,
         ..InspectOptions::default()
     };
+    let by_step = InspectOptions {
+        by: vec![By::Step],
+        top: 1,
+        ..InspectOptions::default()
+    };
     let subjects: Vec<(Topic, Box<dyn AnySubject>)> =
         TOPICS.map(|topic| (topic, subject_of(topic))).into();
     let (attribution, seen) = attribute_and(request, progress, |dissection, content| {
@@ -98,6 +105,9 @@ pub(crate) fn survey_and<T: Send>(
                 })
                 .collect()
         };
+        let idle_in_steps = || -> Result<Box<dyn Any + Send>> {
+            subject_of(Topic::Idle).look(&plain.with(&by_step))
+        };
         let over_time = || -> Result<SurveyedFile> {
             Ok(SurveyedFile {
                 base: Ns(dissection.trace.metadata.base_time_ns.unwrap_or(0)),
@@ -105,12 +115,21 @@ pub(crate) fn survey_and<T: Send>(
                 memory: level_curves(&plain, POINTS)?,
             })
         };
-        let ((looked, over_time), taken) =
-            rayon::join(|| rayon::join(looked, over_time), || also(&plain));
-        Ok(((looked?, over_time?), taken?))
+        let ((looked, (idle_in_steps, over_time)), taken) = rayon::join(
+            || rayon::join(looked, || rayon::join(idle_in_steps, over_time)),
+            || also(&plain),
+        );
+        Ok(((looked?, idle_in_steps?, over_time?), taken?))
     })?;
     let (seen, taken): (Vec<_>, Vec<T>) = seen.into_iter().unzip();
-    let (looked, mut files): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
+    let mut files = Vec::with_capacity(seen.len());
+    let mut looked = Vec::with_capacity(seen.len());
+    let mut idle_in_steps = Vec::with_capacity(seen.len());
+    for (topics, idle, file) in seen {
+        looked.push(topics);
+        idle_in_steps.push(idle);
+        files.push(file);
+    }
     thin(&mut files);
     let mut by_topic: Vec<Vec<Box<dyn Any + Send>>> = TOPICS.map(|_| Vec::new()).into();
     for file in looked {
@@ -123,10 +142,13 @@ pub(crate) fn survey_and<T: Send>(
         .zip(by_topic)
         .map(|((topic, subject), seen)| (*topic, subject.tables(Inspected::of(&attribution, seen))))
         .collect();
+    let idle = subject_of(Topic::Idle).tables(Inspected::of(&attribution, idle_in_steps));
+    let step_idle = idle.into_iter().find(|frame| frame.name == "idle_causes");
     let survey = Survey {
         attribution,
         files,
         topics,
+        step_idle,
     };
     Ok((survey, taken))
 }

@@ -36,7 +36,7 @@ fn document(path: &Path, base: Option<&Path>) -> Option<Document> {
     Some(overview_document(OverviewParts {
         survey: &survey,
         comparison: comparison.as_ref(),
-        findings: &[],
+        inferences: None,
         decisions: &[],
         verbose: false,
     }))

@@ -39,7 +39,7 @@ fn parts(survey: &Survey) -> OverviewParts<'_> {
     OverviewParts {
         survey,
         comparison: None,
-        findings: &[],
+        inferences: None,
         decisions: &[],
         verbose: false,
     }

@@ -4,19 +4,26 @@ use super::super::attribution::label;
 use super::super::attribution::timeline::{Windows, device_count};
 use super::super::document::{Column, Note, Row, Table, Value};
 use super::super::number::{ms, percent};
+use super::{OverviewParts, idle};
 use crate::attribute::{Attribution, Bucket, Phase, RunResult};
-use crate::inspect::{Entry, Frame, Survey, Topic};
+use crate::infer::Verdict;
+
 use crate::units::Ns;
 
 /// Smaller parts of the window are not worth a hint.
 const SMALLEST: f64 = 0.02;
+/// Smaller parts do not limit a run: TraceML takes a part of the step for its bottleneck from 10 % on, as the
+/// rules of `tracekit infer` do.
+const LIMITING: f64 = 0.10;
 
 /// A part of the window of devices that something may be done about.
 struct Limit {
     name: String,
     time: Ns,
     window: Ns,
-    action: &'static str,
+    action: String,
+    /// A rule looked at it and found that there is little to win.
+    refuted: bool,
 }
 
 impl Limit {
@@ -26,8 +33,8 @@ impl Limit {
 }
 
 /// The largest limit of each run, and what to do.
-pub(super) fn notes(survey: &Survey) -> Vec<Note> {
-    let attribution = &survey.attribution;
+pub(super) fn notes(parts: OverviewParts<'_>) -> Vec<Note> {
+    let attribution = &parts.survey.attribution;
     let mut notes = Vec::new();
     for run in &attribution.runs {
         let prefix = match attribution.runs.len() {
@@ -41,8 +48,9 @@ pub(super) fn notes(survey: &Survey) -> Vec<Note> {
             notes.push(Note::new("what to do", format!("{prefix}{text}")));
             continue;
         };
-        let limits = limits(survey, run);
-        if let Some(limit) = limits.first() {
+        let limits = limits(parts, run);
+        let limiting = |limit: &&Limit| limit.share() >= LIMITING && !limit.refuted;
+        if let Some(limit) = limits.iter().find(limiting) {
             let text = format!(
                 "{prefix}{} takes {} ms = {} % of {}",
                 limit.name,
@@ -55,8 +63,12 @@ pub(super) fn notes(survey: &Survey) -> Vec<Note> {
             continue;
         }
         let share = window.sum.compute_ns.ratio(window.sum.window_ns);
+        let next = limits.first().map_or_else(
+            || "nothing else takes 2 %".to_owned(),
+            |next| format!("next is {} with {} %", next.name, percent(next.share())),
+        );
         let text = format!(
-            "{prefix}compute: kernels hold the device {} % of {}, and nothing else takes 2 %",
+            "{prefix}compute: kernels hold the device {} % of {}; {next}",
             percent(share.unwrap_or(0.0)),
             whole(attribution, run),
         );
@@ -98,8 +110,8 @@ fn whole(attribution: &Attribution, run: &RunResult) -> String {
 }
 
 /// All limits of all runs, as a table.
-pub(super) fn table(survey: &Survey) -> Option<Table> {
-    let attribution = &survey.attribution;
+pub(super) fn table(parts: OverviewParts<'_>) -> Option<Table> {
+    let attribution = &parts.survey.attribution;
     let several = attribution.runs.len() > 1;
     let mut columns: Vec<Column> = Vec::new();
     columns.extend(several.then(|| Column::text("run")));
@@ -113,7 +125,7 @@ pub(super) fn table(survey: &Survey) -> Option<Table> {
     ]);
     let mut rows = Vec::new();
     for run in &attribution.runs {
-        for limit in limits(survey, run) {
+        for limit in limits(parts, run) {
             let mut cells = Vec::new();
             cells.extend(several.then(|| Value::text(label::run(&attribution.runs, run))));
             cells.extend([
@@ -121,7 +133,7 @@ pub(super) fn table(survey: &Survey) -> Option<Table> {
                 Value::Ns(limit.time),
                 Value::share(limit.time, limit.window),
                 Value::text(whole(attribution, run)),
-                Value::text(limit.action),
+                Value::text(&limit.action),
             ]);
             rows.push(Row::new(cells));
         }
@@ -137,45 +149,65 @@ pub(super) fn table(survey: &Survey) -> Option<Table> {
 }
 
 /// What may be done something about in `run`, the largest first.
-fn limits(survey: &Survey, run: &RunResult) -> Vec<Limit> {
-    let attribution = &survey.attribution;
+fn limits(parts: OverviewParts<'_>, run: &RunResult) -> Vec<Limit> {
+    let attribution = &parts.survey.attribution;
     let Some(windows) = window(attribution, run) else {
         return Vec::new();
     };
     let sum = &windows.sum;
-    let limit = |name: &str, time: Ns, action| Limit {
-        name: name.to_owned(),
-        time,
-        window: sum.window_ns,
-        action,
+    let inferred = parts.inferences.and_then(|inferences| {
+        let mut runs = inferences.runs.iter();
+        runs.find(|inferred| inferred.run == run.name)
+    });
+    let limit = |name: &str, rule: &str, time: Ns, action: &str| {
+        let mut rules = inferred.into_iter().flat_map(|run| &run.inferences);
+        let refuted = rules.find(|it| it.code == rule && it.verdict == Verdict::Refuted);
+        Limit {
+            name: name.to_owned(),
+            time,
+            window: sum.window_ns,
+            action: match refuted {
+                Some(inference) => format!("little ({rule}): {}", inference.summary),
+                None => action.to_owned(),
+            },
+            refuted: refuted.is_some(),
+        }
     };
-    let cause = survey
-        .frame(Topic::Idle, "idle_causes")
-        .and_then(|frame| main_cause(frame, run));
-    let idle = match cause {
-        Some(cause) => format!("idle (mostly {})", cause.replace('_', " ")),
-        None => "idle".to_owned(),
+    let causes = idle::causes(parts.survey, run);
+    let waiting = match attribution.ranks.len() {
+        1 => "",
+        _ => ", or see under Ranks who waits for whom",
     };
     let mut limits = vec![
-        limit(&idle, sum.idle_ns, idle_action(cause)),
+        limit(
+            &format!("idle{}", described(&causes)),
+            "",
+            sum.idle_ns,
+            idle_action(causes.first().map(|(cause, _)| *cause)),
+        ),
         limit(
             "exposed communication",
+            "exposed_communication",
             sum.exposed_communication_ns,
-            "overlap it with compute (bucket sizes, gradient accumulation), send less, or see under Ranks who \
-             waits for whom",
+            &format!(
+                "overlap it with compute (bucket sizes, gradient accumulation), send less{waiting}"
+            ),
         ),
         limit(
             "exposed copies and fills",
+            "memory_copies",
             sum.exposed_memcpy_ns + sum.exposed_memset_ns,
-            "pin host memory and copy with non_blocking=True, keep data on the device, copy while it computes",
+            "keep data on the device, copy while it computes; from the host pinned memory with non_blocking=True",
         ),
         limit(
             "recompute",
+            "recompute_overhead",
             windows.phase(Bucket::Phase(Phase::Recompute)),
             "checkpoint fewer or cheaper layers where memory allows (selective checkpointing)",
         ),
         limit(
             "optimizer",
+            "optimizer_share",
             windows.phase(Bucket::Phase(Phase::Optimizer)),
             "use a fused or foreach optimizer; shard its state over ranks",
         ),
@@ -185,31 +217,23 @@ fn limits(survey: &Survey, run: &RunResult) -> Vec<Limit> {
     limits
 }
 
-/// The cause of most idle time in the captures of `run`.
-fn main_cause<'a>(frame: &'a Frame, run: &RunResult) -> Option<&'a str> {
-    let [runs, causes, idle] = ["run", "cause", "idle_ns"].map(|name| frame.column(name));
-    let (runs, causes, idle) = (runs?, causes?, idle?);
-    let mut sums: Vec<(&str, i64)> = Vec::new();
-    for row in 0..frame.len() {
-        let (Entry::Text(of), Entry::Text(cause), Entry::Int(time)) = (
-            runs.values.get(row),
-            causes.values.get(row),
-            idle.values.get(row),
-        ) else {
-            continue;
-        };
-        if of != run.name {
-            continue;
-        }
-        match sums.iter_mut().find(|(known, _)| *known == cause) {
-            Some((_, sum)) => *sum = sum.saturating_add(time),
-            None => sums.push((cause, time)),
+/// ` (mostly CAUSE)` for what makes more than half, else the two largest with their shares.
+fn described(causes: &[(&str, Ns)]) -> String {
+    let all: Ns = causes.iter().map(|(_, time)| *time).sum();
+    let share = |time: Ns| time.ratio(all).unwrap_or(0.0);
+    let spaced = |cause: &str| cause.replace('_', " ");
+    match causes {
+        [] => String::new(),
+        [(cause, time), ..] if share(*time) > 0.5 => format!(" (mostly {})", spaced(cause)),
+        some => {
+            let named: Vec<String> = some
+                .iter()
+                .take(2)
+                .map(|(cause, time)| format!("{} % {}", percent(share(*time)), spaced(cause)))
+                .collect();
+            format!(" ({})", named.join(", "))
         }
     }
-    sums.into_iter()
-        .filter(|(_, time)| *time > 0)
-        .max_by_key(|(cause, time)| (*time, std::cmp::Reverse(*cause)))
-        .map(|(cause, _)| cause)
 }
 
 fn idle_action(cause: Option<&str>) -> &'static str {

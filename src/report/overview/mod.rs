@@ -21,11 +21,13 @@ use super::attribution::{
     comparison, facts, inputs, kernels, label, levels, phases, timeline, verdict,
 };
 use super::compare::comparison_document;
-use super::document::{Block, Document, Section, Table};
+use super::document::{Block, Document, Note, Section, Table};
+use super::inference::inferences_section;
 use super::inspection;
 use super::number::count;
 use crate::attribute::{Attribution, RunResult};
 use crate::compare::Comparison;
+use crate::infer::Inferences;
 use crate::inspect::{Frame, Survey, Topic};
 
 pub use changes::comparison_page;
@@ -38,8 +40,8 @@ pub struct OverviewParts<'a> {
     pub survey: &'a Survey,
     /// Two sides compared, when there are two.
     pub comparison: Option<&'a Comparison>,
-    /// What other analyses conclude, each a section of its own; they come behind all that was measured.
-    pub findings: &'a [Section],
+    /// What may limit the runs, tested.
+    pub inferences: Option<&'a Inferences>,
     /// What was decided, each a section of its own; they come right behind the verdict.
     pub decisions: &'a [Section],
     /// Show remarks that touch no number.
@@ -70,9 +72,10 @@ pub fn overview_document(parts: OverviewParts<'_>) -> Document {
     sections.extend(topic(survey, Topic::Kernels, "Kernels", &["kernels"]));
     sections.extend(ranks(survey));
     sections.extend(memory::section(survey));
-    sections.extend_from_slice(parts.findings);
+    let inferences = parts.inferences;
+    sections.extend(inferences.map(|found| inferences_section(found, parts.verbose)));
     sections.push(trust::section(attribution, parts.verbose));
-    sections.push(provenance::section(attribution));
+    sections.push(provenance::section(parts));
     Document {
         title: title(parts),
         lead: lead(parts),
@@ -129,16 +132,29 @@ fn lead(parts: OverviewParts<'_>) -> String {
 
 /// What limits the step, and what to do about it.
 fn answer(parts: OverviewParts<'_>) -> Section {
-    let survey = parts.survey;
-    let attribution = &survey.attribution;
-    let mut notes = limits::notes(survey);
+    let attribution = &parts.survey.attribution;
+    let mut notes = limits::notes(parts);
     notes.extend(inputs::notes(attribution, false));
+    if only_compared(parts).next().is_some() {
+        let text = "all but the comparison is about the candidate";
+        notes.push(Note::new("details", text));
+    }
     let mut blocks = vec![Block::Notes(notes)];
-    blocks.extend(limits::table(survey).map(Block::Table));
+    blocks.extend(limits::table(parts).map(Block::Table));
     Section {
         title: Some("Verdict".to_owned()),
         blocks,
     }
+}
+
+/// The files that are in the comparison alone.
+fn only_compared(parts: OverviewParts<'_>) -> impl Iterator<Item = &str> {
+    let inputs = &parts.survey.attribution.inputs;
+    let sides = parts.comparison.map(|it| [&it.base, &it.candidate]);
+    let paths = sides.into_iter().flatten().flat_map(|side| &side.inputs);
+    paths
+        .map(String::as_str)
+        .filter(|path| inputs.iter().all(|input| input.path != *path))
 }
 
 /// The heading of one of several runs, where there are several.

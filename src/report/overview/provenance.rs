@@ -1,10 +1,11 @@
 //! What the numbers are made from.
 
 use super::super::document::{Block, Column, Note, Row, Section, Table, Value};
-use crate::attribute::Attribution;
+use super::{OverviewParts, only_compared};
 
 /// The files with their hashes, the program, the options in force.
-pub(super) fn section(attribution: &Attribution) -> Section {
+pub(super) fn section(parts: OverviewParts<'_>) -> Section {
+    let attribution = &parts.survey.attribution;
     let tool = attribution.tool;
     let options: Vec<String> = attribution
         .options
@@ -21,13 +22,13 @@ pub(super) fn section(attribution: &Attribution) -> Section {
     ];
     Section {
         title: Some("Provenance".to_owned()),
-        blocks: vec![Block::Notes(notes), Block::Table(inputs(attribution))],
+        blocks: vec![Block::Notes(notes), Block::Table(inputs(parts))],
     }
 }
 
-fn inputs(attribution: &Attribution) -> Table {
+fn inputs(parts: OverviewParts<'_>) -> Table {
     let size = |bytes: u64| i64::try_from(bytes).map_or(Value::Missing, Value::Bytes);
-    let rows = attribution.inputs.iter().map(|input| {
+    let rows = parts.survey.attribution.inputs.iter().map(|input| {
         Row::new(vec![
             Value::text(&input.path),
             input.rank.map_or(Value::Missing, Value::Id),
@@ -37,6 +38,12 @@ fn inputs(attribution: &Attribution) -> Table {
             Value::text(if input.partial { "yes" } else { "no" }),
             input.sha256.as_ref().map_or(Value::Missing, Value::text),
         ])
+    });
+    // Of these the comparison has but numbers.
+    let compared = only_compared(parts).map(|path| {
+        let mut cells = vec![Value::text(path)];
+        cells.resize(7, Value::Missing);
+        Row::new(cells)
     });
     let size_column = Column {
         unit: Some("MiB"),
@@ -54,6 +61,6 @@ fn inputs(attribution: &Attribution) -> Table {
             Column::text("partial"),
             Column::text("SHA-256"),
         ],
-        rows: rows.collect(),
+        rows: rows.chain(compared).collect(),
     }
 }
