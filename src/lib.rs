@@ -1,9 +1,5 @@
 //! Where GPU training time goes, exactly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the topics of inspect come one by one")
-)]
 
 pub mod attribute;
 #[cfg(feature = "batch")]

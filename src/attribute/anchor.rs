@@ -1,6 +1,6 @@
 //! What device work hangs on and where the steps are, for those who cut traces to parts.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::host::{Host, span_of};
 use super::link::{Link, Links};
@@ -22,7 +22,7 @@ pub(crate) struct Anchors {
     /// A phase of some process follows from the order of events and steps only.
     pub(crate) inferred: bool,
     found: Steps,
-    processes: FxHashMap<Ident, usize>,
+    processes: HashMap<Ident, usize>,
 }
 
 /// A piece of device work.

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::class::DeviceClass;
 use super::host::Host;
@@ -58,7 +58,7 @@ impl Collectives {
     pub(crate) fn new(trace: &Trace, host: &Host, work: &[Work]) -> Self {
         let base = Ns(trace.metadata.base_time_ns.unwrap_or(0));
         let mut found = Self::default();
-        let mut number_of = FxHashMap::<StrId, u32>::default();
+        let mut number_of = HashMap::<StrId, u32>::default();
         let mut spans: Vec<(i64, Span)> = Vec::new();
         for work in work {
             spans.push((work.device, work.span));

@@ -106,6 +106,8 @@ type Sample = (Ns, i64);
 /// The samples of every device, by kind and in order of time.
 type Samples = BTreeMap<i64, BTreeMap<CounterKind, Vec<Sample>>>;
 
+const DAY: Ns = Ns(24 * 3_600 * 1_000_000_000);
+
 /// The samples in a trace, which was read from `bytes`.
 fn read(trace: &Trace, bytes: &[u8]) -> Result<Samples> {
     let events = &trace.events;
@@ -127,7 +129,9 @@ fn read(trace: &Trace, bytes: &[u8]) -> Result<Samples> {
             Ident::Int(device) => device,
             Ident::Missing | Ident::Text(_) => return None,
         };
-        let value = args.int(kind.unit()).filter(|value| *value >= 0)?;
+        let value = args
+            .int(kind.unit())
+            .filter(|value| is_possible(kind, *value))?;
         Some((device, kind, (events.ts(id)?, value)))
     })?;
     for (device, kind, sample) in values.into_iter().flatten() {
@@ -139,6 +143,24 @@ fn read(trace: &Trace, bytes: &[u8]) -> Result<Samples> {
         kind.dedup_by_key(|sample| sample.0);
     }
     Ok(samples)
+}
+
+/// False for what is no reading: less than nothing, more than 17 GW, more energy than 17 GW give in an hour. So products
+/// with times of [`near`] stay far within 128 bits.
+fn is_possible(kind: CounterKind, value: i64) -> bool {
+    let most = match kind {
+        CounterKind::Power => 1 << 44,
+        CounterKind::Energy => 1 << 56,
+        _ => i64::MAX,
+    };
+    (0..=most).contains(&value)
+}
+
+/// The samples at most a day before or behind the window: others are from a clock that was not set.
+fn near(samples: &[Sample], window: Span) -> &[Sample] {
+    let first = samples.partition_point(|(at, _)| *at < window.start - DAY);
+    let end = samples.partition_point(|(at, _)| *at <= window.end + DAY);
+    &samples[first..end.max(first)]
 }
 
 /// The counters of every device with work, by its index.
@@ -193,8 +215,13 @@ fn summarize(
         sums[*part].time_ns += span.len();
         sums[PARTS].time_ns += span.len();
     }
-    let none = Vec::new();
-    let of = |kind: CounterKind| samples.get(&kind).unwrap_or(&none);
+    let window = parts.first().zip(parts.last());
+    let of = |kind: CounterKind| -> &[Sample] {
+        let samples = samples.get(&kind).zip(window);
+        samples.map_or(&[], |(samples, ((first, _), (last, _)))| {
+            near(samples, Span::new(first.start, last.end))
+        })
+    };
 
     let (energy_from, curve) = energy_curve(of(CounterKind::Energy), of(CounterKind::Power));
     for (place, (energy, covered)) in energy(&curve, parts).into_iter().enumerate() {
@@ -512,5 +539,32 @@ mod tests {
         assert_eq!(counters.energy_from, "none");
         assert_eq!(counters.total.energy_uj, None);
         assert_eq!(counters.samples, 2);
+    }
+
+    /// A sample of a clock that was not set yet would spread over years what was used in a moment.
+    #[test]
+    fn samples_days_away_are_none_and_no_number_overflows() {
+        let far = 1_700_000_000_000_000_000;
+        let most = 1 << 50;
+        let with_far = samples(&[(
+            CounterKind::Energy,
+            &[(-far, 0), (0, 1), (1_000, most), (far, most)],
+        )]);
+        let without = samples(&[(CounterKind::Energy, &[(0, 1), (1_000, most)])]);
+        let energy = |samples| summarize(samples, &parts_of_test()).total.energy_uj;
+        assert_eq!(energy(&with_far), Some((most - 1) * 1_000));
+        assert_eq!(energy(&with_far), energy(&without));
+        let power = samples(&[(CounterKind::Power, &[(-DAY.0, 1 << 44), (DAY.0, 1 << 44)])]);
+        // 2^44 mW for 1 us.
+        assert_eq!(energy(&power), Some((1 << 44) / 1_000));
+        for (kind, value, possible) in [
+            (CounterKind::Power, 1 << 44, true),
+            (CounterKind::Power, (1 << 44) + 1, false),
+            (CounterKind::Energy, i64::MAX, false),
+            (CounterKind::MemoryUsed, i64::MAX, true),
+            (CounterKind::MemoryUsed, -1, false),
+        ] {
+            assert_eq!(is_possible(kind, value), possible, "{kind:?} {value}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::collective::Collectives;
 use super::counters::counters;
@@ -210,7 +210,7 @@ fn kernels<'w>(
     trace: &Trace,
     work: impl Iterator<Item = &'w Work>,
 ) -> BTreeMap<Bucket, BTreeMap<String, (Ns, u64)>> {
-    let mut sums = FxHashMap::<(Bucket, StrId), (Ns, u64)>::default();
+    let mut sums = HashMap::<(Bucket, StrId), (Ns, u64)>::default();
     for work in work {
         let sums = sums
             .entry((work.bucket, trace.events.name(work.event)))

@@ -280,8 +280,7 @@ fn read_file<T: Send>(
     let read = || attributed_bytes(input, source.bytes(), request, look);
     let (file, sha256) = rayon::join(read, || request.hash_inputs.then(|| hash(source.bytes())));
     let mut file = file.map_err(|error| {
-        let is_trace =
-            || is_trace_name(&input.path) || kind::is_like_a_trace(&kind::head_of(source.bytes()));
+        let is_trace = || is_trace_name(&input.path) || kind::may_be_a_trace(source.bytes());
         Refused {
             failed: error.is_damage() && is_trace(),
             error: located(error),
@@ -323,6 +322,7 @@ pub(crate) fn attributed_bytes<T>(
 ///
 /// # Errors
 /// When the file has no step of the range that was asked for.
+#[cfg(feature = "batch")]
 pub(crate) fn attribution_of<T>(
     file: File<T>,
     request: &Request<'_>,

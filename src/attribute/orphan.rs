@@ -1,7 +1,5 @@
 //! Launches without device work: what the profiler lost, and what went into graphs instead.
 
-use rustc_hash::FxHashSet;
-
 use super::host::{Host, span_of};
 use super::interval::{find, union};
 use super::link::{Link, Links};
@@ -75,14 +73,12 @@ impl Orphans {
             return orphans;
         }
         // The work may be there and left out of the numbers, or be that of another launch.
-        let known: FxHashSet<u64> = events
-            .device_args
-            .iter()
-            .map(|args| args.correlation)
-            .collect();
+        let args = events.device_args.iter();
+        let mut known: Vec<u64> = args.map(|args| args.correlation).collect();
+        known.sort_unstable();
         without.retain(|event| {
             let args = events.launch_args(*event);
-            args.is_some_and(|args| !known.contains(&args.correlation))
+            args.is_some_and(|args| known.binary_search(&args.correlation).is_err())
         });
         let captures = captures(borders);
         for event in without {

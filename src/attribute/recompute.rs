@@ -20,8 +20,8 @@
 //! forward operators, by name and `Input Dims`, in order). What fails is `weak`: reported, not
 //! called recompute.
 
+use foldhash::HashMap;
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
 use super::host::{Host, HostThread, NONE, Op};
 use super::names::Names;
@@ -198,7 +198,7 @@ struct Forward {
     list_end: Vec<u32>,
     /// Where each operator occurs, sorted.
     places: Vec<(Key, u32)>,
-    confirmed: FxHashMap<Vec<Key>, bool>,
+    confirmed: HashMap<Vec<Key>, bool>,
 }
 
 /// How many starting points are tried for one region. Repeated layers match at the first.
@@ -213,7 +213,7 @@ impl Forward {
             keys: Vec::new(),
             list_end: Vec::new(),
             places: Vec::new(),
-            confirmed: FxHashMap::default(),
+            confirmed: HashMap::default(),
         };
         // Only so many places are looked at: which ones must not depend on the order of events.
         let mut threads: Vec<_> = host.threads.iter().collect();

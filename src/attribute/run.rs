@@ -39,11 +39,13 @@ pub(crate) fn rank_of_path(path: &Path) -> Option<i64> {
 }
 
 /// True for the name of a folder that holds one rank.
+#[cfg(feature = "batch")]
 pub(crate) fn is_rank_folder(name: &str) -> bool {
     RANK_FOLDER.is_match(name)
 }
 
 /// Where in a file name its rank is told.
+#[cfg(feature = "batch")]
 pub(crate) fn rank_in_name(name: &str) -> Option<std::ops::Range<usize>> {
     RANK.find(name).map(|found| found.range())
 }

@@ -47,7 +47,7 @@ impl Analysis {
         };
         self.of_content(content, most).map_err(|error| {
             let is_damage = error.is_damage() || error.kind() == ErrorKind::TooLarge;
-            let is_trace = is_damage && kind::is_like_a_trace(&kind::head_of(content));
+            let is_trace = is_damage && kind::may_be_a_trace(content);
             Failure::of(&error, is_trace)
         })
     }

@@ -136,11 +136,11 @@ fn read(input: &Input, request: &Request<'_>) -> Result<Read> {
         }
         Err(error) => error,
     };
-    let head = kind::head_of(source.bytes());
-    if error.is_damage() && (is_trace_name(&input.path) || kind::is_like_a_trace(&head)) {
+    let bytes = source.bytes();
+    if error.is_damage() && (is_trace_name(&input.path) || kind::may_be_a_trace(bytes)) {
         return Ok(Read::Damaged(error));
     }
-    let kind = kind::kind_of(&head);
+    let kind = kind::kind_of(&kind::head_of(bytes));
     let reason = match kind {
         Some(kind) if !kind.text.is_empty() => format!("{}: {}", error.reason(), kind.text),
         _ => error.reason(),
@@ -234,6 +234,7 @@ fn add_run(
 }
 
 /// What `file` alone can be used for; `measures` are those of its trace.
+#[cfg(feature = "batch")]
 pub(crate) fn judgement_of<T>(file: &AttributedFile<T>, measures: &Measures) -> Judgement {
     let attribution = &file.attribution;
     let facts = measures.facts(file.record.events, attribution);

@@ -76,15 +76,6 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// `true` or `false`.
-    pub(crate) fn bool(&self, key: &str) -> Option<bool> {
-        match self.value(key) {
-            Value::Bool(value) => Some(value),
-            Value::Text(text) => text.to_ascii_lowercase().parse().ok(),
-            _ => None,
-        }
-    }
-
     /// An array or object as text without white space outside strings; also one that the writer put
     /// into quotes, as PyTorch does with `"[8, 1, 1]"`.
     pub(crate) fn compact(&self, key: &str) -> Option<String> {
@@ -342,7 +333,6 @@ mod tests {
         assert_eq!((args.float("n"), args.int("n")), (None, None));
         assert_eq!(args.ints("s", 9), Some(vec![1, 2]));
         assert_eq!((args.int("w"), args.float("w")), (Some(12), Some(12.0)));
-        assert_eq!(args.bool("b"), Some(true));
         assert_eq!(args.compact("deep").as_deref(), Some(r#"[[1,"a b"],[]]"#));
         assert_eq!(args.ints("x", 9), None);
     }

@@ -1,6 +1,6 @@
 //! The document around the events.
 
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 
 use super::IngestOptions;
 use super::escape::is_space;
@@ -111,7 +111,7 @@ fn object(
     mut array: impl FnMut(usize, Form, bool) -> Result<Events>,
 ) -> Result<Document> {
     let mut sections = Sections::default();
-    let mut seen: FxHashSet<Box<[u8]>> = FxHashSet::default();
+    let mut seen: HashSet<Box<[u8]>> = HashSet::default();
     let mut events: std::result::Result<Rows, &str> = Err("no traceEvents array");
     let mut failure = None;
     let walk = scanner.members(|scanner, key| {

@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use super::inflate::Compression;
+
 /// How much of a file is looked at.
 const HEAD: u64 = 64 << 10;
 
@@ -103,13 +105,13 @@ const BINARIES: &[(&[u8], Kind)] = &[
 pub(crate) fn head_of(bytes: &[u8]) -> Vec<u8> {
     let mut head = Vec::new();
     // What can be inflated of a damaged file is enough.
-    let _ = match bytes {
-        [0x1f, 0x8b, ..] => flate2::bufread::MultiGzDecoder::new(bytes)
+    let _ = match Compression::of(bytes) {
+        Some(Compression::Gzip) => flate2::bufread::MultiGzDecoder::new(bytes)
             .take(HEAD)
             .read_to_end(&mut head),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => zstd::stream::read::Decoder::with_buffer(bytes)
+        Some(Compression::Zstd) => zstd::stream::read::Decoder::with_buffer(bytes)
             .and_then(|decoder| decoder.take(HEAD).read_to_end(&mut head)),
-        _ => bytes.take(HEAD).read_to_end(&mut head),
+        None => bytes.take(HEAD).read_to_end(&mut head),
     };
     head
 }
@@ -135,6 +137,13 @@ pub(crate) fn kind_of(head: &[u8]) -> Option<Kind> {
         .iter()
         .find(|(magic, _)| binary && head.starts_with(magic));
     known.map(|(_, kind)| *kind)
+}
+
+/// True for a file, stored as `bytes`, that is or was meant to be a trace, or may have been one: of some damaged files
+/// nothing can be inflated.
+pub(crate) fn may_be_a_trace(bytes: &[u8]) -> bool {
+    let head = head_of(bytes);
+    is_like_a_trace(&head) || (head.is_empty() && Compression::of(bytes).is_some())
 }
 
 /// True for the start of a file that is or was meant to be a trace.

@@ -8,7 +8,7 @@
 //! An `E` closes the innermost open `B` of its name on its track; an `E` without a name closes the
 //! innermost one.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use crate::health::{Health, HealthCode};
 use crate::model::{EventFlags, EventId, EventTable, Ph, StrId, Strings};
@@ -106,7 +106,7 @@ struct Open {
     /// Places in `all`. Those of closed events are dropped when they come up.
     stack: Vec<usize>,
     /// Places in `all`, by name. Those of closed events are dropped when they come up.
-    by_name: FxHashMap<StrId, Vec<usize>>,
+    by_name: HashMap<StrId, Vec<usize>>,
 }
 
 impl Open {

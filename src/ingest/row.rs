@@ -3,7 +3,7 @@
 //! Both readers fill the same [`RawEvent`] and everything about the meaning of a value happens
 //! here, so that they cannot disagree.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::escape;
 use super::key::Key;
@@ -228,7 +228,7 @@ pub(super) struct Rows {
     pub(super) tracks: Tracks,
     pub(super) health: Health,
     pub(super) extent: Extent,
-    activities: FxHashMap<StrId, ActivityType>,
+    activities: HashMap<StrId, ActivityType>,
     last_cat: Option<(StrId, ActivityType)>,
     scratch: String,
 }

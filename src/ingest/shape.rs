@@ -13,7 +13,7 @@
 //! whatever this reader accepts is valid and means the same as to the scalar reader; anything else
 //! it hands over, an event at a time.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::key::{Key, Keys};
 use super::number::Time;
@@ -126,7 +126,7 @@ struct State {
 pub(super) struct Shapes {
     links: Vec<Link>,
     states: Vec<State>,
-    state_of: FxHashMap<(Place, Vec<u8>, StrId, Ph), u32>,
+    state_of: HashMap<(Place, Vec<u8>, StrId, Ph), u32>,
     /// Distinct spellings of `Input Dims`, with the text each stands for.
     dims: Strings,
     dims_text: Vec<StrId>,
@@ -146,7 +146,7 @@ impl Default for Shapes {
         Self {
             links: Vec::new(),
             states: vec![start],
-            state_of: FxHashMap::default(),
+            state_of: HashMap::default(),
             dims: Strings::default(),
             dims_text: vec![StrId::EMPTY],
         }

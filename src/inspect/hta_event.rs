@@ -10,7 +10,7 @@
 //! Not followed: a kernel whose launch is not there gets the time of the file's first event there, which
 //! depends on the order of the file; and of host events of one correlation at most [`MAX_TWINS`] count.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::view::View;
 use crate::error::Result;
@@ -102,8 +102,8 @@ impl HtaEvents {
     }
 
     /// The host events of each correlation, in order of time.
-    pub(super) fn twins(&self) -> FxHashMap<i64, Vec<HtaEvent>> {
-        let mut twins: FxHashMap<i64, Vec<HtaEvent>> = FxHashMap::default();
+    pub(super) fn twins(&self) -> HashMap<i64, Vec<HtaEvent>> {
+        let mut twins: HashMap<i64, Vec<HtaEvent>> = HashMap::default();
         for event in &self.host {
             if let Some(correlation) = event.correlation {
                 let known = twins.entry(correlation).or_default();

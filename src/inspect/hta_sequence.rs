@@ -15,7 +15,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::frame::{Frame, Unit};
 use super::hta_event::{HtaEvent, HtaEvents, us};
@@ -104,7 +104,7 @@ fn launched(events: &HtaEvents, ops: &[&HtaEvent]) -> BTreeMap<usize, Vec<Kernel
 
 fn rows(view: &View<'_>, events: &HtaEvents, ops: &[&HtaEvent]) -> Vec<Row> {
     let strings = &view.trace().strings;
-    let mut sums: FxHashMap<(StrId, Vec<StrId>), Sum> = FxHashMap::default();
+    let mut sums: HashMap<(StrId, Vec<StrId>), Sum> = HashMap::default();
     for (op, mut kernels) in launched(events, ops) {
         kernels.sort_by_key(|(at, name, launched)| (*at, strings.get(*name), *launched));
         let first = kernels.iter().map(|kernel| kernel.2).min();

@@ -16,7 +16,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::combination;
 use super::distribution::median;
@@ -215,9 +215,9 @@ fn rows(view: &View<'_>) -> Result<Vec<Row>> {
     let shapes = if by_shape { shapes(view)? } else { Vec::new() };
     let same_step = view.first_of_name();
     let missing = (view.options.definition == Definition::Tensorboard).then_some(0);
-    let mut places: FxHashMap<Key, usize> = FxHashMap::default();
+    let mut places: HashMap<Key, usize> = HashMap::default();
     let mut rows: Vec<Row> = Vec::new();
-    let mut operators: Vec<FxHashMap<StrId, Ns>> = Vec::new();
+    let mut operators: Vec<HashMap<StrId, Ns>> = Vec::new();
     for (number, work) in view.dissection.work.iter().enumerate() {
         if !view.counts(work) {
             continue;
@@ -233,7 +233,7 @@ fn rows(view: &View<'_>) -> Result<Vec<Row>> {
         };
         let place = *places.entry(key).or_insert_with(|| {
             let name = text(key.name);
-            operators.push(FxHashMap::default());
+            operators.push(HashMap::default());
             rows.push(Row {
                 class: Some(key.class),
                 shape: key.shape,

@@ -1,6 +1,6 @@
 //! Which kernels of a trace use matrix units, each name looked at once.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::options::Definition;
 use super::tensor_core;
@@ -10,7 +10,7 @@ use crate::model::StrId;
 
 /// By name of a kernel: it uses matrix units.
 #[derive(Default)]
-pub(super) struct MatrixUnits(FxHashMap<StrId, bool>);
+pub(super) struct MatrixUnits(HashMap<StrId, bool>);
 
 impl MatrixUnits {
     /// True for a kernel on matrix units.

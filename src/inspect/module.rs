@@ -21,7 +21,7 @@
 //!   inside the node; those count.
 //! - Of more than [`DEEPEST`] modules in one another, the outer ones count.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::view::View;
 use crate::attribute::{HostThread, NONE, Op, span_of};
@@ -54,7 +54,7 @@ impl Place {
 pub(super) struct Modules {
     /// Module around, name, and how many are around.
     nodes: Vec<(u32, StrId, u32)>,
-    numbers: FxHashMap<(u32, StrId), u32>,
+    numbers: HashMap<(u32, StrId), u32>,
     /// By thread, by operator.
     places: Vec<Vec<Place>>,
 }
@@ -224,7 +224,7 @@ struct Forward {
     /// Process, number, thread, start, operator; in this order.
     makers: Vec<(Ident, i64, usize, Ns, u32)>,
     /// Thread that a `Fwd thread id` of a process stands for.
-    threads: FxHashMap<(Ident, i32), usize>,
+    threads: HashMap<(Ident, i32), usize>,
 }
 
 impl Forward {
@@ -240,7 +240,7 @@ impl Forward {
         makers.sort_unstable();
         let mut forward = Self {
             makers,
-            threads: FxHashMap::default(),
+            threads: HashMap::default(),
         };
         forward.vote(threads);
         forward
@@ -249,7 +249,7 @@ impl Forward {
     /// Finds the thread of each `Fwd thread id`: of those whose numbers only one thread has, the one
     /// that most nodes name; none when two have equally many.
     fn vote(&mut self, threads: &[HostThread]) {
-        let mut votes: FxHashMap<(Ident, i32, usize), u64> = FxHashMap::default();
+        let mut votes: HashMap<(Ident, i32, usize), u64> = HashMap::default();
         for thread in threads {
             for op in thread.ops.iter().filter(|op| op.fwd_thread > 0) {
                 if let Some(only) = self.only_thread(thread.pid, op.sequence) {

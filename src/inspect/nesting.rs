@@ -6,7 +6,7 @@
 //!        └─ aten::mul ┐│   │    outermost of its name
 //! ```
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use crate::attribute::{HostThread, NONE, Op};
 use crate::model::StrId;
@@ -16,7 +16,7 @@ pub(super) fn outermost_of_name(thread: &HostThread) -> Vec<bool> {
     let ops = &thread.ops;
     let (first, children) = children(ops);
     let mut outermost = vec![false; ops.len()];
-    let mut open: FxHashMap<StrId, u32> = FxHashMap::default();
+    let mut open: HashMap<StrId, u32> = HashMap::default();
     // An operator is pushed twice: to be entered, and to be left when all inside it is done.
     let mut todo: Vec<(u32, bool)> = Vec::new();
     for (root, op) in (0u32..).zip(ops) {

@@ -27,7 +27,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::annotation;
 use super::device_time::DeviceTime;
@@ -228,7 +228,7 @@ impl<'v> Grouping<'v> {
 
 fn rows(view: &View<'_>) -> Vec<Row> {
     let grouping = Grouping::new(view);
-    let mut found: FxHashMap<Key, Numbers> = FxHashMap::default();
+    let mut found: HashMap<Key, Numbers> = HashMap::default();
     let threads = &view.dissection.host.threads;
     let outermost: Vec<Vec<bool>> = threads.iter().map(nesting::outermost_of_name).collect();
     for (number, thread) in threads.iter().enumerate() {

@@ -13,7 +13,7 @@
 //!
 //! The plugin adds times in floating point; here they are exact.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 
 use super::frame::{Frame, Unit};
 use super::line::{Line, within, without};
@@ -143,7 +143,7 @@ impl Events {
         let events = &trace.events;
         let counts = |id: &EventId| events.is_complete(*id) && events.ph(*id) == Ph::COMPLETE;
         let mut found = Self::default();
-        let mut communication: FxHashSet<u64> = FxHashSet::default();
+        let mut communication: HashSet<u64> = HashSet::default();
         for id in events.ids().filter(counts) {
             let external = events.op_args(id).map_or(0, |args| args.external);
             if external != 0 && communicates(trace.name(id)) {
@@ -207,8 +207,8 @@ impl Events {
 
     /// Gives device work to the last call of its correlation before it, else to the first after it.
     fn link(&mut self, linked: &[(Ns, bool, Span, u64)]) {
-        let mut last: FxHashMap<u64, usize> = FxHashMap::default();
-        let mut waiting: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
+        let mut last: HashMap<u64, usize> = HashMap::default();
+        let mut waiting: HashMap<u64, Vec<usize>> = HashMap::default();
         for (_, is_device, span, correlation) in linked {
             if *is_device {
                 let work = self.device.len();

@@ -319,3 +319,49 @@ fn the_sample_reports_are_fresh() {
     }
     assert_eq!(pictures, 4);
 }
+
+/// A trace of one step whose kernels run from `start` to `end`, in µs, without a pause.
+fn step(length: u64, start: u64, end: u64) -> String {
+    let kernels = (start..end).step_by(100).enumerate().map(|(number, at)| {
+        let launch = at.saturating_sub(200);
+        format!(
+            r#",{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":{launch},"dur":1,"args":{{"correlation":{number}}}}},
+            {{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":{at},"dur":100,"args":{{"device":0,"stream":7,"correlation":{number}}}}}"#,
+            number = number + 1,
+        )
+    });
+    let kernels: String = kernels.collect();
+    format!(
+        r#"{{"traceEvents":[{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":{length}}}{kernels}]}}"#
+    )
+}
+
+/// The first note of the verdict on a trace.
+fn bottleneck(trace: &str) -> String {
+    let folder = Folder::new();
+    let path = folder.write("a.pt.trace.json", trace.as_bytes());
+    let run = tracekit(&format!("report {} --format markdown", path.display()));
+    let line = run.out.lines().find(|line| line.contains("**bottleneck**"));
+    line.unwrap_or_else(|| panic!("{}", run.out)).to_owned()
+}
+
+#[test]
+fn the_bottleneck_is_what_takes_the_step_and_its_cause_is_that_of_the_step() {
+    // Before the first kernel no capture has begun, but the step has.
+    let waiting = bottleneck(&step(10_000, 8_000, 9_900));
+    assert!(
+        waiting.contains("idle (mostly lead in) takes 8.100 ms = 81.0 %"),
+        "{waiting}"
+    );
+    let halves = bottleneck(&step(10_000, 3_000, 7_000));
+    assert!(
+        halves.contains("idle (50.0 % lead in, 50.0 % tail)"),
+        "{halves}"
+    );
+    let computing = bottleneck(&step(10_000, 200, 9_500));
+    assert!(
+        computing.contains("compute: kernels hold the device 93.0 % of the step; next is idle")
+            && computing.contains("with 7.0 %"),
+        "{computing}"
+    );
+}

@@ -216,6 +216,34 @@ fn compressed_content_cut_anywhere_is_refused() {
     }
 }
 
+/// Parallel compressors put a frame that is to be skipped before the others.
+#[test]
+fn a_cut_trace_in_a_folder_is_a_loss_however_it_is_compressed() {
+    let plain = content(&package("fixtures/hostile/whole.json.gz"));
+    let skipped = [
+        &[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4],
+        &zstd(&plain)[..],
+    ]
+    .concat();
+    for packed in [gzip(&plain), zstd(&plain), skipped] {
+        let folder = tempfile::TempDir::new().unwrap();
+        std::fs::write(folder.path().join("a.pt.trace.json"), &plain).unwrap();
+        let other = folder.path().join("b.json");
+        std::fs::write(&other, &packed).unwrap();
+        let whole = attribution(folder.path(), &AttributeOptions::default()).unwrap();
+        assert_eq!((whole.inputs.len(), whole.skipped.len()), (2, 0));
+        std::fs::write(&other, &packed[..packed.len() - 9]).unwrap();
+        let partly = attribution(folder.path(), &AttributeOptions::default()).unwrap();
+        let failed: Vec<bool> = partly.skipped.iter().map(|input| input.failed).collect();
+        assert_eq!(
+            (partly.inputs.len(), failed),
+            (1, vec![true]),
+            "{:?}",
+            &packed[..4]
+        );
+    }
+}
+
 /// Reads damaged bytes; whatever strict JSON accepts must be accepted, with the same events.
 fn damaged(bytes: &[u8], options: &IngestOptions) {
     let strict = reference::read(bytes);

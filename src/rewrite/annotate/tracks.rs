@@ -1,5 +1,8 @@
 //! Rows that are added: phases and idle time of devices, recompute on host threads, repaired events.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use serde_json::{Value, json};
 
 use super::event::micros;
@@ -69,8 +72,11 @@ impl Tracks {
             }
         }
         for (device, gaps) in idle_gaps(dissection) {
-            let work = dissection.work.iter().find(|work| work.device == device);
-            let Some(work) = work else { continue };
+            // Work is in order of devices.
+            let place = dissection.work.partition_point(|work| work.device < device);
+            let Some(work) = dissection.work.get(place) else {
+                continue;
+            };
             let pid = process(
                 trace,
                 trace.tracks.get(trace.events.track(work.event)).pid,
@@ -234,19 +240,23 @@ fn recompute(dissection: &Dissection<'_>, number: usize, thread: &HostThread) ->
     slices.into_iter().map(|(slice, _, _)| slice).collect()
 }
 
-/// `slices` in rows in which none overlaps another.
+/// `slices` in rows in which none overlaps another: each in the row that has been free for longest.
 fn apart(mut slices: Vec<Slice>) -> Vec<Vec<Slice>> {
     slices.sort_by(|a, b| (a.span, &a.name).cmp(&(b.span, &b.name)));
     let mut rows: Vec<Vec<Slice>> = Vec::new();
+    let mut ends: BinaryHeap<Reverse<(Ns, usize)>> = BinaryHeap::new();
     for slice in slices {
-        let free = |row: &&mut Vec<Slice>| {
-            row.last()
-                .is_none_or(|last: &Slice| last.span.end <= slice.span.start)
+        let (start, end) = (slice.span.start, slice.span.end);
+        let free = ends.peek().filter(|free| free.0.0 <= start);
+        let row = if let Some(Reverse((_, row))) = free.copied() {
+            ends.pop();
+            row
+        } else {
+            rows.push(Vec::new());
+            rows.len() - 1
         };
-        match rows.iter_mut().find(free) {
-            Some(row) => row.push(slice),
-            None => rows.push(vec![slice]),
-        }
+        rows[row].push(slice);
+        ends.push(Reverse((end, row)));
     }
     rows
 }
