@@ -154,6 +154,9 @@ struct Run {
     times: BTreeMap<&'static str, Vec<f64>>,
 }
 
+/// Steps of so many runs are in memory at a time.
+const RUNS_AT_ONCE: usize = 256;
+
 /// Checks the runs of the dataset at `path`.
 ///
 /// # Errors
@@ -171,20 +174,25 @@ pub fn check(path: &Path, options: &CheckOptions) -> Result<Checked> {
         return Err(Error::new(ErrorKind::Usage, message).in_file(path));
     }
     // Of all steps only those that matter: a dataset may have billions.
+    let bases = bases(&runs, options);
     let mut wanted = BTreeSet::new();
-    for place in 0..runs.len() {
-        if let Some(Base::Runs(base)) = base_of(&runs, place, options) {
-            wanted.insert(runs[place].name.clone());
-            wanted.extend(base.into_iter().map(|place| runs[place].name.clone()));
+    for (place, base) in bases.iter().enumerate() {
+        if let Some(Base::Runs(base)) = base {
+            wanted.insert(place);
+            wanted.extend(base);
         }
     }
-    for run in &mut runs {
-        if wanted.contains(&run.name) {
-            let frames = read_runs(path, &["steps"], &|name| name == run.name)?;
-            run.times = times_of(&frames["steps"]);
+    let wanted: Vec<usize> = wanted.into_iter().collect();
+    for places in wanted.chunks(RUNS_AT_ONCE) {
+        let names: BTreeSet<&str> = places.iter().map(|place| &*runs[*place].name).collect();
+        let frames = read_runs(path, &["steps"], &|name| names.contains(name))?;
+        let mut times = times_of(&frames["steps"]);
+        for place in places {
+            let run = &mut runs[*place];
+            run.times = times.remove(&run.name).unwrap_or_default();
         }
     }
-    Ok(checked(&runs, options))
+    Ok(checked(&runs, &bases, options))
 }
 
 /// What a run is checked against.
@@ -195,32 +203,41 @@ enum Base {
     TooFew(usize),
 }
 
-/// What the run at `place` is checked against; `None` when it is not to be checked.
-fn base_of(runs: &[Run], place: usize, options: &CheckOptions) -> Option<Base> {
-    let run = &runs[place];
-    let of_strategy = |other: &Run| other.strategy == run.strategy;
-    let is_last = !runs[place + 1..].iter().any(of_strategy);
-    let is_wanted = options.runs.is_empty() || options.runs.contains(&run.name);
-    if !is_wanted || options.latest && !is_last {
-        return None;
+/// What each run is checked against; `None` for those that are not to be checked.
+fn bases(runs: &[Run], options: &CheckOptions) -> Vec<Option<Base>> {
+    let mut of_strategy: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
+    for (place, run) in runs.iter().enumerate() {
+        let places = of_strategy.entry(run.strategy.as_deref()).or_default();
+        places.push(place);
     }
-    match &options.baseline {
-        Baseline::Run(name) if *name == run.name => None,
-        Baseline::Run(name) => {
-            let base = runs.iter().position(|other| other.name == *name);
-            Some(Base::Runs(base.into_iter().collect()))
+    let named: BTreeSet<&String> = options.runs.iter().collect();
+    let only = match &options.baseline {
+        Baseline::Run(name) => runs.iter().position(|run| run.name == *name),
+        Baseline::Median(_) => None,
+    };
+    let base_of = |(place, run): (usize, &Run)| {
+        let alike = &of_strategy[&run.strategy.as_deref()];
+        let is_last = alike.last() == Some(&place);
+        let is_wanted = named.is_empty() || named.contains(&run.name);
+        if !is_wanted || options.latest && !is_last {
+            return None;
         }
-        Baseline::Median(count) => {
-            let before: Vec<usize> = (0..place).filter(|it| of_strategy(&runs[*it])).collect();
-            Some(match before.len().checked_sub(*count) {
-                Some(first) => Base::Runs(before[first..].to_vec()),
-                None => Base::TooFew(before.len()),
-            })
+        match &options.baseline {
+            Baseline::Run(_) if only == Some(place) => None,
+            Baseline::Run(_) => Some(Base::Runs(only.into_iter().collect())),
+            Baseline::Median(count) => {
+                let before = &alike[..alike.partition_point(|other| *other < place)];
+                Some(match before.len().checked_sub(*count) {
+                    Some(first) => Base::Runs(before[first..].to_vec()),
+                    None => Base::TooFew(before.len()),
+                })
+            }
         }
-    }
+    };
+    runs.iter().enumerate().map(base_of).collect()
 }
 
-fn checked(runs: &[Run], options: &CheckOptions) -> Checked {
+fn checked(runs: &[Run], bases: &[Option<Base>], options: &CheckOptions) -> Checked {
     let mut checked = Checked {
         schema_version: "tracekit.batch.check/v1",
         baseline: match &options.baseline {
@@ -230,10 +247,10 @@ fn checked(runs: &[Run], options: &CheckOptions) -> Checked {
         runs: Vec::new(),
         unchecked: Vec::new(),
     };
-    for (place, run) in runs.iter().enumerate() {
-        let base: Vec<&Run> = match base_of(runs, place, options) {
+    for (run, base) in runs.iter().zip(bases) {
+        let base: Vec<&Run> = match base {
             None => continue,
-            Some(Base::Runs(base)) => base.into_iter().map(|place| &runs[place]).collect(),
+            Some(Base::Runs(base)) => base.iter().map(|place| &runs[*place]).collect(),
             Some(Base::TooFew(before)) => {
                 let reason = format!("{before} runs of its strategy before it");
                 checked.unchecked.push((run.name.clone(), reason));
@@ -337,14 +354,18 @@ fn runs_of(runs: &DataFrame) -> Vec<Run> {
     found
 }
 
-/// The times of whole steps, by name.
-fn times_of(steps: &DataFrame) -> BTreeMap<&'static str, Vec<f64>> {
+/// The times of whole steps, by run and name.
+fn times_of(steps: &DataFrame) -> BTreeMap<String, BTreeMap<&'static str, Vec<f64>>> {
     let cells = Cells(steps);
-    let mut times: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+    let mut runs: BTreeMap<String, BTreeMap<&'static str, Vec<f64>>> = BTreeMap::new();
     for row in 0..steps.height() {
         if cells.flag("partial", row) == Some(true) {
             continue;
         }
+        let Some(run) = cells.text("run", row) else {
+            continue;
+        };
+        let times = runs.entry(run).or_default();
         let is_host = cells.int("device", row).is_none();
         for (name, of_host) in CHECKED {
             if of_host == is_host
@@ -354,7 +375,7 @@ fn times_of(steps: &DataFrame) -> BTreeMap<&'static str, Vec<f64>> {
             }
         }
     }
-    times
+    runs
 }
 
 /// `checked` as JUnit XML: a test case a run, which fails when it takes more time somewhere.

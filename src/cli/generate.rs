@@ -65,10 +65,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         What::Man { folder } => {
             std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
             command.build();
-            page(&command, "tracekit", folder)?;
-            for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
-                page(sub, &format!("tracekit-{}", sub.get_name()), folder)?;
-            }
+            pages(&command, "tracekit", folder)?;
         }
         What::Schema { of } => Target::Stdout.write(match of {
             Of::Attribution => include_str!("schema/attribution.json"),
@@ -76,6 +73,15 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         })?,
     }
     Ok(Exit::Done)
+}
+
+/// The page of `command` and those of what is below it, to which its own refers.
+fn pages(command: &clap::Command, name: &str, folder: &std::path::Path) -> Result<()> {
+    page(command, name, folder)?;
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        pages(sub, &format!("{name}-{}", sub.get_name()), folder)?;
+    }
+    Ok(())
 }
 
 fn page(command: &clap::Command, name: &str, folder: &std::path::Path) -> Result<()> {

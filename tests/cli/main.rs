@@ -20,6 +20,7 @@ mod output;
 mod report;
 mod rewrite;
 mod salvage;
+mod schema;
 #[path = "../support/snapshot.rs"]
 mod snapshot;
 mod terminal;
