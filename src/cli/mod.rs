@@ -56,7 +56,8 @@ use crate::ingest::kind;
 const AFTER_HELP: &str = "\
 Exit codes:
   0  done
-  1  with --strict: events or files are missing from the numbers; gate: reject
+  1  with --strict: events or files are missing from the numbers; gate: reject;
+     compare --fail-on, batch check: what was asked for
   2  wrong usage, or an input that cannot be read; nothing is printed
   3  gate: tune
   4  done, but some files of a folder could not be read";

@@ -100,7 +100,7 @@ const PROCESS: ColumnSchema = text(
 const MAKER: ColumnSchema = text("operator", "innermost operator open at the allocation");
 const OPERATION: ColumnSchema = text(
     "operation",
-    "operation, such as all_reduce; null where nothing tells",
+    "operation, such as allreduce; null where nothing tells",
 );
 const GROUP: ColumnSchema = text("group", "name of the process group");
 const DESCRIPTION: ColumnSchema = text("description", "description of the process group");

@@ -6,7 +6,7 @@
 //! profiles, phase memory ─→ names and presence ──────────────┘
 //!            └─→ bottleneck assessments (explain, never decide)
 //! ```
-//! Nothing here reads a clock, a file or a device; the same records give the same decisions. Limits are
+//! But for [`benchmark_fn`], which times a function, nothing here reads a clock, a file or a device; the same records give the same decisions. Limits are
 //! inclusive, comparisons see unrounded numbers, ties go to what was written first. What was not measured,
 //! is not applicable, invalid or zero are different things ([`Measure`]). Which numbers may decide is a matter
 //! of types ([`Role`]).

@@ -46,7 +46,7 @@ pub(super) const TABLES: &[TableSchema] = &[
             WINDOW,
             text(
                 "operation",
-                "operation, such as all_reduce; null where nothing tells",
+                "operation, such as allreduce; null where nothing tells",
             ),
             text("kernel", "kind of kernel"),
             PLACE,
