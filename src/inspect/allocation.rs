@@ -12,7 +12,7 @@ use super::view::View;
 use crate::attribute::{Moment, NONE, Phase};
 use crate::error::Result;
 use crate::ingest::Args;
-use crate::model::{EventFlags, EventId, Ident, Ph, StrId};
+use crate::model::{EventFlags, EventId, Ident, Ph, StrId, Trace, TrackId};
 use crate::units::Ns;
 
 /// Name of the instants.
@@ -130,17 +130,12 @@ pub(super) fn pools(view: &View<'_>) -> Result<Vec<Pool>> {
         .into_iter()
         .flatten()
         .collect();
-    let process = |event| trace.row_text(events.track(event))[0];
-    instants.sort_unstable_by(|a, b| {
-        (a.kind, a.index)
-            .cmp(&(b.kind, b.index))
-            .then_with(|| process(a.event).cmp(&process(b.event)))
-            .then_with(|| rank(a).cmp(&rank(b)))
-            .then_with(|| {
-                trace
-                    .row_text(events.track(a.event))
-                    .cmp(&trace.row_text(events.track(b.event)))
-            })
+    let places = places_of_rows(trace);
+    let place_of = |event| places[events.track(event).index()];
+    let process = |event| place_of(event).process;
+    instants.sort_unstable_by_key(|instant| {
+        let Place { process, row } = place_of(instant.event);
+        (instant.kind, instant.index, process, rank(instant), row)
     });
     place(view, &mut instants);
     let several = instants
@@ -158,6 +153,31 @@ pub(super) fn pools(view: &View<'_>) -> Result<Vec<Pool>> {
         changes: instants.iter().map(|instant| instant.change).collect(),
     };
     Ok(instants.chunk_by(same).map(pool).collect())
+}
+
+/// Where a row stands among all.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    /// Its process among the processes.
+    process: u32,
+    row: u32,
+}
+
+/// The place of each track by its texts, which do not depend on the order of events. Rows of one text share a place.
+fn places_of_rows(trace: &Trace) -> Vec<Place> {
+    let tracks = trace.tracks.iter();
+    let mut rows: Vec<(TrackId, _)> = tracks.map(|(it, _)| (it, trace.row_text(it))).collect();
+    rows.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
+    let mut places = vec![Place::default(); rows.len()];
+    let mut place = Place::default();
+    for (number, (track, text)) in rows.iter().enumerate() {
+        if let Some((_, before)) = number.checked_sub(1).map(|before| &rows[before]) {
+            place.process += u32::from(before[0] != text[0]);
+            place.row += u32::from(before != text);
+        }
+        places[track.index()] = place;
+    }
+    places
 }
 
 /// Order within a pool. What no index of the writer orders within an instant is ordered by content:
