@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::exit::Exit;
+use super::output::Target;
 use super::rewrite::{EXIT_CODES, FileArgs, write_private};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rewrite::{Pseudonyms, RedactOptions, Redacted, redact};
@@ -48,11 +49,18 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         keep_names: args.keep_names,
         ..RedactOptions::default()
     };
+    let mut map_file = None;
     if let Some(map) = &args.map {
         if args.files.is_used(map) {
             let message = "is the input or the output, not a map";
             return Err(Error::new(ErrorKind::Usage, message).in_file(map));
         }
+        // As for outputs, what a link points to is replaced and not the link.
+        let Target::File { path, .. } = Target::new(Some(map))? else {
+            let message = "is no file, which a map has to be";
+            return Err(Error::new(ErrorKind::Usage, message).in_file(map));
+        };
+        map_file = Some(path);
         options.pseudonyms = match std::fs::read_to_string(map) {
             Ok(text) => Pseudonyms::from_json(&text).map_err(|error| error.in_file(map))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Pseudonyms::default(),
@@ -61,7 +69,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     }
     let redacted = args.files.rewrite(|stored, out, progress| {
         let redacted = redact(stored, out, &options, progress)?;
-        if let Some(map) = &args.map {
+        if let Some(map) = &map_file {
             write_private(map, &redacted.pseudonyms.to_json())?;
         }
         Ok(redacted)

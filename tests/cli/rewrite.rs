@@ -204,6 +204,30 @@ fn redaction_is_alike_across_files_with_a_map() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_map_behind_a_link_is_replaced_and_the_link_stays() {
+    let folder = Folder::new();
+    let one = folder.write("one.json", "{\"username\":\"alice\",\"traceEvents\":[]}");
+    let two = folder.write("two.json", "{\"username\":\"bob\",\"traceEvents\":[]}");
+    let out = folder.path().join("out.json");
+    std::fs::create_dir(folder.path().join("shared")).unwrap();
+    let shared = folder.path().join("shared/map.json");
+    let link = folder.path().join("map.json");
+    let run_with =
+        |input: &Path, map: &Path| run("redact", input, &out, &format!("--map {}", map.display()));
+    assert_eq!(run_with(&one, &shared).code, 0);
+    std::os::unix::fs::symlink("shared/map.json", &link).unwrap();
+    assert_eq!(run_with(&two, &link).code, 0);
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    let users = serde_json::json!({"alice": 1, "bob": 2});
+    assert_eq!(read(&shared)["user"], users);
+    for (wrong, reason) in [("-", "is no file"), ("/dev/null", "is no file")] {
+        let error = run_with(&one, Path::new(wrong)).refused().to_owned();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
 #[test]
 fn outputs_are_compressed_by_their_name_and_never_inputs() {
     let folder = Folder::new();
