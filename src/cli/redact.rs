@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::exit::Exit;
 use super::output::Target;
+use super::repair::repairs;
 use super::rewrite::{EXIT_CODES, FileArgs, write_private};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rewrite::{Pseudonyms, RedactOptions, Redacted, redact};
@@ -90,8 +91,14 @@ fn summary(redacted: &Redacted) -> String {
             redacted.removed
         ));
     }
-    if parts.is_empty() {
-        return format!("{} events, nothing to replace", redacted.events);
+    let mut summary = if parts.is_empty() {
+        format!("{} events, nothing to replace", redacted.events)
+    } else {
+        format!("{} events, replaced {}", redacted.events, parts.join(", "))
+    };
+    let repairs = repairs(&redacted.repaired);
+    if !repairs.is_empty() {
+        summary.extend(["; repaired: ", &repairs.join(", ")]);
     }
-    format!("{} events, replaced {}", redacted.events, parts.join(", "))
+    summary
 }

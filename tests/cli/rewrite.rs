@@ -204,6 +204,59 @@ fn redaction_is_alike_across_files_with_a_map() {
     );
 }
 
+#[test]
+fn a_redacted_file_says_what_was_wrong_with_the_original() {
+    let folder = Folder::new();
+    let (out, fixed) = (
+        folder.path().join("out.json"),
+        folder.path().join("fixed.json"),
+    );
+    let odd = folder.write(
+        "odd.json",
+        b"{\"x\":\"\xff\",\"traceEvents\":[{\"ph\":\"X\",\"name\":\"a\tb\\c\",\"ts\":NaN},],\"x\":1}",
+    );
+    let cut = folder.write(
+        "cut.json",
+        "{\"traceEvents\":[{\"ph\":\"X\",\"ts\":1,\"dur\":1}",
+    );
+    for input in [golden("replaced-events"), odd, cut] {
+        let done = run("redact", &input, &out, "");
+        let repaired = run("repair", &input, &fixed, "");
+        let (_, repairs) = repaired.err.split_once("repaired: ").unwrap();
+        assert!(
+            done.err.ends_with(&format!("; repaired: {repairs}")),
+            "{}",
+            done.err
+        );
+        let (note, want) = (read(&out), read(&fixed));
+        assert!(want["tracekit_repair"].is_object(), "{want}");
+        assert_eq!(note["tracekit_repair"], want["tracekit_repair"]);
+        let [got, want] = [&out, &fixed].map(|file| {
+            let done = tracekit(&format!(
+                "attribute --strict --format json {}",
+                file.display()
+            ));
+            (done.code, done.json(done.code)["health"].clone())
+        });
+        assert_eq!(got, want);
+        // What is noted stays noted, once.
+        let again = folder.path().join("again.json");
+        assert!(
+            run("redact", &out, &again, "")
+                .err
+                .ends_with("nothing to replace\n")
+        );
+        assert_eq!(std::fs::read(&out).unwrap(), std::fs::read(&again).unwrap());
+    }
+    let done = run("redact", &golden("replaced-events"), &out, "");
+    assert_eq!(done.code, 0);
+    let strict = tracekit(&format!("attribute --strict {}", out.display()));
+    assert_eq!(strict.code, 1);
+    // A clean file gets no note.
+    run("redact", &golden("two-steps"), &out, "");
+    assert_eq!(read(&out)["tracekit_repair"], Value::Null);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_map_behind_a_link_is_replaced_and_the_link_stays() {

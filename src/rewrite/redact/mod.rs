@@ -26,6 +26,7 @@ pub use pseudonym::Pseudonyms;
 use super::Progress;
 use super::document::{Edit, Fate, Tour};
 use super::json::{Kind, Token, Tokens, inner, says};
+use super::repair::{NOTE, Repaired};
 use crate::error::Result;
 use crate::ingest::{decode_into, quote_into};
 use crate::model::ActivityType;
@@ -54,6 +55,9 @@ pub struct Redacted {
     pub replaced: Vec<(&'static str, u64)>,
     /// Values of environment dumps that were removed.
     pub removed: u64,
+    /// What was no JSON or in no number, and is gone or written as JSON now, as by
+    /// [`repair`](super::repair()).
+    pub repaired: Repaired,
     /// What was replaced in this file and those before, and by what.
     pub pseudonyms: Pseudonyms,
 }
@@ -62,7 +66,8 @@ pub struct Redacted {
 const REMOVED: &[u8] = b"\"[removed]\"";
 
 /// Writes the trace that is stored as `stored` (compressed or not) to `out` without secrets (tokens,
-/// keys, environment dumps), names (of users and hosts) and places (paths, addresses).
+/// keys, environment dumps), names (of users and hosts) and places (paths, addresses). What is
+/// repaired on the way is noted in the result as [`repair`](super::repair()) does it.
 ///
 /// # Errors
 /// When the trace cannot be read or writing fails. Only the last happens after something was
@@ -82,7 +87,9 @@ pub fn redact(
     let pseudonyms = options.pseudonyms.clone();
     let mut learn = Learn::new(&pseudonyms);
     let found = tour(0).survey(&mut learn)?;
+    let repaired = Repaired::new(&found);
     let mut clean = Clean {
+        note: (!found.is_clean()).then(|| repaired.note().to_string()),
         rules: Rules::new(learn.words(), pseudonyms),
         keep_names: options.keep_names,
         keys: FxHashMap::default(),
@@ -97,6 +104,7 @@ pub fn redact(
     let strings = Subject::ALL.map(|subject| (subject.as_str(), strings[subject as usize]));
     Ok(Redacted {
         events: found.events,
+        repaired,
         replaced: strings
             .into_iter()
             .filter(|(_, count)| *count > 0)
@@ -113,6 +121,8 @@ const REMEMBER: usize = 32 << 20;
 type Remembered = Option<(Box<[u8]>, u16)>;
 
 struct Clean {
+    /// What is noted about repairs, as JSON.
+    note: Option<String>,
     rules: Rules,
     keep_names: bool,
     /// What keys say, by their text.
@@ -153,6 +163,10 @@ impl Edit for Clean {
     fn member(&mut self, key: &str, text: &[u8], out: &mut Vec<u8>) -> Fate {
         self.walk(text, KeyFacts::of(key), None);
         self.write(text, out)
+    }
+
+    fn extra_member(&mut self) -> Option<(String, String)> {
+        Some((NOTE.to_owned(), self.note.take()?))
     }
 }
 
