@@ -3,8 +3,10 @@
 use super::*;
 
 fn rules() -> Rules {
-    let words = (vec!["alice".to_owned()], vec!["gpu-box-7".to_owned()]);
-    Rules::new(words, Pseudonyms::default())
+    let mut names = Names::default();
+    names.add(Subject::User, "alice");
+    names.add(Subject::Host, "gpu-box-7");
+    Rules::new(names, Pseudonyms::default())
 }
 
 fn redacted(text: &str, context: Context) -> String {
