@@ -31,8 +31,12 @@ pub(super) fn replace(
             continue;
         }
         let is_header = separator == ":" && is_header(key.as_str());
-        let enclosing = text[..key.start()].chars().next_back();
-        let value = value(text, all.end(), secret, is_header.then_some(enclosing));
+        // The quote in front of the key, or else the end of the line.
+        let before = text[..key.start()].chars().next_back();
+        let end = before
+            .filter(|letter| matches!(letter, '"' | '\''))
+            .unwrap_or('\n');
+        let value = value(text, all.end(), secret, is_header.then_some(end));
         let original = &text[value.clone()];
         let is_quoted = value.start > all.end();
         // `password: the` is a sentence, `token::type` a name, and `=/x/y` a place.
@@ -58,8 +62,8 @@ fn is_header(key: &str) -> bool {
 }
 
 /// Where the value is that starts at `at`: in quotes, in brackets, or up to the next space. That of
-/// a `header` goes to the end of the line or to the quote that stands in front of its key.
-fn value(text: &str, at: usize, secret: Secret, header: Option<Option<char>>) -> Range<usize> {
+/// a header goes to the end of the line or to the letter `header`.
+fn value(text: &str, at: usize, secret: Secret, header: Option<char>) -> Range<usize> {
     let rest = &text[at..];
     // `b'abc'` of Python.
     let skipped = match rest.as_bytes() {
@@ -75,7 +79,7 @@ fn value(text: &str, at: usize, secret: Secret, header: Option<Option<char>>) ->
         let start = at + open + 1;
         return start..closing(text, start, quote, backslashes);
     }
-    if let Some(enclosing) = header {
+    if let Some(end) = header {
         let scheme = ["bearer ", "basic ", "token ", "digest ", "negotiate "]
             .iter()
             .find(|scheme| {
@@ -83,8 +87,7 @@ fn value(text: &str, at: usize, secret: Secret, header: Option<Option<char>>) ->
                     .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
             });
         let start = at + scheme.map_or(0, |scheme| scheme.len());
-        let quote = enclosing.filter(|letter| matches!(letter, '"' | '\''));
-        let end = text[start..].find(|letter| letter == '\n' || Some(letter) == quote);
+        let end = text[start..].find(['\n', end]);
         let end = end.map_or(text.len(), |end| start + end);
         return start..start + text[start..end].trim_end().trim_end_matches('\\').len();
     }

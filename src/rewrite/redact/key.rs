@@ -84,7 +84,6 @@ const VAGUE: &[&str] = &[
     "machine",
     "server",
     "pod",
-    "login",
     "worker name",
     "server name",
 ];
@@ -225,7 +224,7 @@ impl KeyFacts {
             return false;
         }
         let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let plain = |byte: u8| lower(byte) || matches!(byte, b'.' | b'-');
+        let plain = |byte: u8| lower(byte) || b".-\\@".contains(&byte);
         let has_letter = value.chars().any(char::is_alphabetic) && !value.starts_with("0x");
         if !in_event {
             return true;

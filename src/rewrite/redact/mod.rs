@@ -150,6 +150,7 @@ struct Clean {
 }
 
 /// An open bracket.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 #[derive(Clone, Copy, Default)]
 struct Level {
     /// The key whose value the bracket opens.

@@ -13,12 +13,15 @@ use foldhash::fast::RandomState;
 use super::pattern::is_identity;
 use super::pseudonym::Subject;
 
+/// What a name is of, and how it is spelled.
+type Name = (Subject, Box<str>);
+
 /// Names to look for.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// By what they start with, up to the end of each run of letters and digits, in lower case: the
     /// name that ends there, when one does.
-    starts: HashMap<Box<[u8]>, Option<(Subject, Box<str>)>, RandomState>,
+    starts: HashMap<Box<[u8]>, Option<Name>, RandomState>,
 }
 
 /// Longer names are not looked for; names of machines are at most that long.

@@ -42,8 +42,8 @@ pub(super) const ASSIGNMENT: &str = r#"(?xi)
 pub(super) const LOGIN: &str =
     r#"(://)?([A-Za-z0-9._%+-]*):([^\s:@/'"\[\]()<>,;]{2,})@([A-Za-z0-9][A-Za-z0-9.-]*)"#;
 
-/// `user@host`, without a domain.
-pub(super) const USER_AT_HOST: &str = r"((?:\b(?:ssh|scp|sftp|rsync)\s(?:.*\s)?)?)\b([A-Za-z_][A-Za-z0-9._-]*)@([A-Za-z0-9][A-Za-z0-9-]*)\b";
+/// `user@host` and `user:[token-1]@host`, which is no mail address.
+pub(super) const USER_AT_HOST: &str = r"((?:\b(?:ssh|scp|sftp|rsync)\s(?:.*\s)?)?)\b([A-Za-z_][A-Za-z0-9._-]*)((?::\[token-\d+\])?)@([A-Za-z0-9][A-Za-z0-9.-]*)\b";
 
 /// Text that is encoded: long runs of base64, which may go over several lines.
 pub(super) const BASE64: &str = r"[A-Za-z0-9+/_-]{40,}(?:(?:\r?\n|\\n)[A-Za-z0-9+/_-]+)*={0,2}";

@@ -317,7 +317,7 @@ impl Secret {
         let is_number = value
             .bytes()
             .all(|byte| byte.is_ascii_digit() || b".,-+".contains(&byte));
-        !is_entry && !(is_number && !self.is_number(value))
+        !is_entry && (!is_number || self.is_number(value))
     }
 
     /// True when the number `value` is to go.

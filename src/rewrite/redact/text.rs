@@ -240,10 +240,10 @@ impl Rules {
         change(text, bearer, |found| {
             format!("{}{}", &found[1], token(&found[2]))
         });
-        if text.contains([':', '=']) || text.contains("--") {
-            if let Some(changed) = assignment::replace(assignment, text, &mut token) {
-                *text = Cow::Owned(changed);
-            }
+        if (text.contains([':', '=']) || text.contains("--"))
+            && let Some(changed) = assignment::replace(assignment, text, &mut token)
+        {
+            *text = Cow::Owned(changed);
         }
         if text.contains('@') && text.contains(':') {
             change(text, login, |found| {
@@ -302,22 +302,22 @@ impl Rules {
         if text.contains('@') {
             change(text, email, |found| replace(Subject::Email, &found[0]));
             change(text, user_at_host, |found| {
-                let (before, user, host) = (&found[1], &found[2], &found[3]);
-                let is_host = is_identity(host)
-                    && !is_device(host)
-                    && (host.contains('-') || !before.is_empty());
-                if !is_host {
+                let (before, user, password, host) = (&found[1], &found[2], &found[3], &found[4]);
+                let is_certain = !before.is_empty() || !password.is_empty();
+                if is_device(host) || !(is_certain || (host.contains('-') && is_identity(host))) {
                     return found[0].to_owned();
                 }
-                let user = if is_identity(user) {
-                    replace(Subject::User, names.spelled(user))
-                } else {
-                    user.to_owned()
+                let mut name = |subject, name| {
+                    // Addresses are found as such.
+                    let is_name = is_identity(name) && name.contains(char::is_alphabetic);
+                    if is_name {
+                        replace(subject, names.spelled(name))
+                    } else {
+                        name.to_owned()
+                    }
                 };
-                format!(
-                    "{before}{user}@{}",
-                    replace(Subject::Host, names.spelled(host))
-                )
+                let user = name(Subject::User, user);
+                format!("{before}{user}{password}@{}", name(Subject::Host, host))
             });
         }
         if !text.contains(['/', '\\']) {
