@@ -39,10 +39,10 @@ pub(super) fn replace(
         let value = value(text, all.end(), secret, is_header.then_some(end));
         let original = &text[value.clone()];
         let is_quoted = value.start > all.end();
-        // `password: the` is a sentence, `token::type` a name, and `=/x/y` a place.
+        // `password: the` is a sentence, `token::type` a name, `auth==2.4` a version, and `=/x/y` a place.
         let is_value = is_quoted
             || is_header
-            || !(original.starts_with(':')
+            || !(original.starts_with([':', '='])
                 || (separator == ":" && original.len() < 4)
                 || (secret != Secret::Certain && original.starts_with(['/', '~'])));
         if !is_value || !secret.is_in_text(original) {
@@ -202,6 +202,7 @@ mod tests {
             "PWD=/work cache_key=0123456789abcdef forward_pass=1",
             "password=[token-1]. password: the auth=None",
             "the secret life of models",
+            "google-auth==2.40.3 PyJWT==2.3.0",
         ] {
             assert_eq!(
                 replace(&pattern(ASSIGNMENT), text, |_| "*".to_owned()),

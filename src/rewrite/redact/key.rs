@@ -20,6 +20,8 @@ pub(super) struct KeyFacts {
     pub(super) host: bool,
     /// Somebody's or a machine's name, or that of something else in a program: `owner`, `node`.
     pub(super) vague: bool,
+    /// It names users and hosts also where keys are those of programs.
+    pub(super) teaches: bool,
     /// The variables of a process.
     pub(super) environment: bool,
     /// A version, which may look like an address.
@@ -81,6 +83,8 @@ const VAGUE: &[&str] = &[
     "owner",
     "author",
     "node",
+    "node name",
+    "nodename",
     "machine",
     "server",
     "pod",
@@ -196,6 +200,9 @@ impl KeyFacts {
                 || last == "hostname"
                 || key.ends_with("_HOST"),
             vague: VAGUE.contains(&words.as_str()),
+            teaches: ["user", "host", "login", "logname", "fqdn"]
+                .iter()
+                .any(|word| words.contains(word)),
             environment: ENVIRONMENTS.contains(&words.as_str()),
             version: last == "version",
             tuning: tunes && secret == Secret::No,
@@ -241,6 +248,7 @@ impl KeyFacts {
             self.user |= around.user;
             self.host |= around.host;
             self.vague |= around.vague;
+            self.teaches |= around.teaches;
         }
         self
     }

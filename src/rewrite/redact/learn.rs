@@ -18,6 +18,7 @@ pub(super) struct Learn {
     /// How many top-level keys are variables that every process has.
     pub(super) top_variables: usize,
     keys: Keys,
+    hints_or_homes: Regex,
     hints: Regex,
     common: Regex,
     home: Regex,
@@ -39,7 +40,8 @@ impl Learn {
             variables: false,
             top_variables: 0,
             keys: Keys::default(),
-            hints: pattern_in_bytes(&format!("{HINTS}|{}", common())),
+            hints_or_homes: pattern_in_bytes(&format!("{HINTS}|home")),
+            hints: pattern_in_bytes(HINTS),
             common: pattern_in_bytes(&common()),
             home: pattern_in_bytes(HOME),
             named: pattern_in_bytes(NAMED),
@@ -71,7 +73,7 @@ impl Learn {
                     let around = open.last().copied().unwrap_or_default();
                     key = self.keys.facts(text, token, |_, _| {}).inside(around);
                 }
-                Kind::Text if key.user || key.host => {
+                Kind::Text if (key.user || key.host) && (key.teaches || !in_event) => {
                     decoded.clear();
                     decode_into(inner(text, token), &mut decoded);
                     if key.is_named(&decoded, in_event) {
@@ -80,7 +82,9 @@ impl Learn {
                         } else {
                             Subject::Host
                         };
-                        self.add(subject, &decoded);
+                        for name in decoded.split([',', ';', '\n']) {
+                            learn(&mut self.names, subject, name, in_event);
+                        }
                     }
                 }
                 Kind::Text | Kind::Plain => {}
@@ -114,21 +118,21 @@ impl Learn {
         for found in named.captures_iter(text) {
             for (group, subject) in [(1, Subject::User), (2, Subject::Host)] {
                 if let Some(name) = found.get(group) {
-                    learn(names, subject, &String::from_utf8_lossy(name.as_bytes()));
+                    learn(
+                        names,
+                        subject,
+                        &String::from_utf8_lossy(name.as_bytes()),
+                        false,
+                    );
                 }
             }
         }
     }
-
-    fn add(&mut self, subject: Subject, name: &str) {
-        for name in name.split([',', ';', '\n']) {
-            learn(&mut self.names, subject, name);
-        }
-    }
 }
 
-/// Learns a name, and that without the domain around it.
-fn learn(names: &mut Names, subject: Subject, name: &str) {
+/// Learns a name, and that without the domain around it. Events also name servers that all use, like
+/// `news.example.org`, so that the first part has to look like the name of one machine.
+fn learn(names: &mut Names, subject: Subject, name: &str, in_event: bool) {
     let name = name.trim();
     let short = if subject == Subject::Host {
         name.split_once('.').map(|(short, _)| short)
@@ -136,16 +140,23 @@ fn learn(names: &mut Names, subject: Subject, name: &str) {
         let behind = name.rsplit_once('\\').map(|(_, user)| user);
         behind.or_else(|| name.split_once('@').map(|(user, _)| user))
     };
+    let is_machine =
+        |short: &str| short.contains('-') || short.contains(|letter: char| letter.is_ascii_digit());
     names.add(subject, name);
-    if let Some(short) = short {
+    if let Some(short) = short
+        && (!in_event || subject == Subject::User || is_machine(short))
+    {
         names.add(subject, short);
     }
 }
 
 impl Edit for Learn {
     fn event(&mut self, _: u64, text: &[u8], _: &mut Vec<u8>) -> Fate {
-        self.homes(text);
         // Nearly all events name nobody.
+        if !self.hints_or_homes.is_match(text) {
+            return Fate::Keep;
+        }
+        self.homes(text);
         if self.hints.is_match(text) {
             self.variables |= has_variables(&self.common, text);
             self.read(text, KeyFacts::default(), true);
@@ -162,6 +173,7 @@ impl Edit for Learn {
                 &mut self.names,
                 Subject::Host,
                 &String::from_utf8_lossy(host.as_bytes()),
+                false,
             );
         }
         self.top_variables += usize::from(is_common(key));

@@ -343,6 +343,9 @@ impl Clean {
         context: Context,
     ) {
         if token.kind == Kind::Plain {
+            if key.secret == Secret::No {
+                return;
+            }
             let is_number = text[token.start].is_ascii_digit() || text[token.start] == b'-';
             let number = String::from_utf8_lossy(&text[token.start..token.end]);
             if is_number && key.secret.is_number(&number) {

@@ -53,11 +53,12 @@ pub(super) const BASE64: &str = r"[A-Za-z0-9+/_-]{40,}(?:(?:\r?\n|\\n)[A-Za-z0-9
 pub(super) const VARIABLE: &str =
     r#"(?:^|[\s;,{(\[\x00]|\\n|\\0)(?:\\*["'])?([A-Za-z_][A-Za-z0-9_]*)(?:\\*["'])?\s*[=:]"#;
 
-/// What is in events that name users or hosts, or spell them with escapes: plain words, which are found fast.
-pub(super) const HINTS: &str = "user|User|USER|host|Host|HOST|ogname|OGNAME|nodename|node_name|node name|\
-    nodeName|NODENAME|NODE_NAME|nodelist|NODELIST|\"node|\"Node|\"NODE|\"machine|\"Machine|\"server|\"Server|\
-    \"owner|\"Owner|\"job|\"author|\"created|\"submitted|\"full|\"master|\"MASTER|\"worker|\"login|\"Login|\
-    \"fqdn|\"pod|\"POD|computername|COMPUTERNAME|\\\\u";
+/// What events may have in them that name users or hosts, dump an environment (nearly all common variables
+/// have one of these words in their names, and any three have) or hide that by escapes. Plain words, and
+/// no more than can be found at the speed of memory.
+pub(super) const HINTS: &str = "user|User|USER|host|Host|HOST|login|Login|LOGIN|logname|LOGNAME|fqdn|FQDN|\\\\u|\
+    PATH|HOME|PWD|SHELL|LANG|TERM|SHLVL|VIRTUAL_ENV|CONDA_|TMPDIR|SSH_C|MAIL|XDG_|MASTER_|COMPUTERNAME|\
+    APPDATA|TEMP|LESSOPEN|LS_COLORS";
 
 /// A user's folder, and more words of its name when a folder is in that.
 pub(super) const HOME: &str =

@@ -239,10 +239,10 @@ impl Secret {
     /// By the `words` of a key, in lower case.
     pub(super) fn of(words: &[&str]) -> Self {
         let mut words = words;
-        if let [.., "connection", "string" | "str"] | [.., "session", "id"] | [.., "sessionid"] =
-            words
-        {
-            return Self::Certain;
+        match words {
+            [.., "connection", "string" | "str"] => return Self::Certain,
+            [.., "session", "id"] | [.., "sessionid"] => return Self::Token,
+            _ => {}
         }
         let last = loop {
             let [before @ .., last] = words else {
@@ -373,7 +373,6 @@ mod tests {
             "wandb.api_key",
             "wandb_key",
             "wandbapikey",
-            "sessionId",
             "HF_TOKEN",
             "set-cookie",
             "SMTP_PASS",
@@ -384,7 +383,7 @@ mod tests {
         ] {
             assert_eq!(KeyFacts::of(key).secret, Secret::Certain, "{key}");
         }
-        for key in ["token", "my_token", "token2", "access_tokens"] {
+        for key in ["token", "my_token", "token2", "access_tokens", "sessionId"] {
             assert_eq!(KeyFacts::of(key).secret, Secret::Token, "{key}");
         }
         assert_eq!(KeyFacts::of("tokens").secret, Secret::Counted);
