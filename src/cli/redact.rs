@@ -20,8 +20,18 @@ Examples:
       it has the originals (of tokens and keys only hashes).
 
 What stays: names of kernels and operators, arguments, times, the ends of paths behind
-site-packages and of Python's and PyTorch's own modules. Look at the result before you
-publish it: a rule can only find what it knows.";
+site-packages and of Python's and PyTorch's own modules.
+
+What is a secret: any value of keys like password, secret, api_key, cookie, and of all that
+is inside of them; strings of keys like token or tokens, and numbers of a token from nine
+digits on. Numbers of tokens are counts and stay, as does all of num_tokens, max_tokens or
+eos_token. Users and hosts are those that keys, variables and home folders name; they are
+replaced in all strings and keys, in any case, but not where they are called like a word of
+traces (stream, adam). Base64 is looked into where text is in it.
+
+What was wrong with the original (text that is no JSON, replaced events, a missing end) is
+noted in the result as tracekit repair does. Look at the result before you publish it: a
+rule can only find what it knows.";
 
 /// Write a trace without secrets, names of people and machines, and paths
 ///

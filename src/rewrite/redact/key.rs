@@ -11,6 +11,8 @@ use crate::rewrite::json::{Kind, Token, Tokens, inner};
 /// What a key says about its value.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+// Copied for every key: as a whole.
+#[repr(align(16))]
 pub(super) struct KeyFacts {
     /// How secret it is.
     pub(super) secret: Secret,
@@ -242,7 +244,12 @@ impl KeyFacts {
 
     /// The same key inside of one with the facts `around`: what is inside of a secret is secret, and
     /// the name of a user is the user.
+    #[inline]
     pub(super) fn inside(mut self, around: Self) -> Self {
+        // Nearly always.
+        if around.secret == Secret::No && !around.user && !around.host {
+            return self;
+        }
         self.secret = self.secret.max(around.secret);
         if self.is_inner {
             self.user |= around.user;

@@ -2,6 +2,7 @@
 
 use regex::bytes::Regex;
 
+use super::DEEPEST;
 use super::key::{KeyFacts, Keys, common, has_variables, is_common};
 use super::names::Names;
 use super::pattern::{HINTS, HOME, NAMED, TRACE_NAME, pattern_in_bytes};
@@ -55,15 +56,17 @@ impl Learn {
         if memchr::memmem::find(text, b"\\u").is_some() {
             let mut decoded = String::new();
             decode_into(text, &mut decoded);
-            self.homes(decoded.as_bytes());
             self.assigned(decoded.as_bytes());
         }
         let mut open = vec![facts];
+        let mut deeper = 0_usize;
         let mut key = facts;
         let mut decoded = String::new();
         for token in Tokens::new(text) {
             match token.kind {
+                Kind::Open if open.len() > DEEPEST => deeper += 1,
                 Kind::Open => open.push(key),
+                Kind::Close if deeper > 0 => deeper -= 1,
                 // Behind a bracket comes a key, or another value of the array.
                 Kind::Close => {
                     open.pop();
@@ -94,6 +97,13 @@ impl Learn {
 
     /// Home folders, which show in any text.
     fn homes(&mut self, text: &[u8]) {
+        let mut decoded = String::new();
+        let text = if memchr::memmem::find(text, b"\\u").is_some() {
+            decode_into(text, &mut decoded);
+            decoded.as_bytes()
+        } else {
+            text
+        };
         if memchr::memmem::find(text, b"home").is_none()
             && memchr::memmem::find(text, b"Users").is_none()
         {
@@ -117,13 +127,19 @@ impl Learn {
         let Self { named, names, .. } = self;
         for found in named.captures_iter(text) {
             for (group, subject) in [(1, Subject::User), (2, Subject::Host)] {
-                if let Some(name) = found.get(group) {
-                    learn(
-                        names,
-                        subject,
-                        &String::from_utf8_lossy(name.as_bytes()),
-                        false,
-                    );
+                let Some(name) = found.get(group) else {
+                    continue;
+                };
+                // What is not there as a whole is another name.
+                let before = text[..name.start()].last();
+                let is_quoted = matches!(before, Some(b'"' | b'\''));
+                let is_whole = match text.get(name.end()) {
+                    None | Some(b'"' | b'\'' | b'\\') => true,
+                    Some(next) => !is_quoted && *next != b'_',
+                };
+                if is_whole {
+                    let name = String::from_utf8_lossy(name.as_bytes());
+                    learn(names, subject, &name, false);
                 }
             }
         }

@@ -53,12 +53,12 @@ pub(super) const BASE64: &str = r"[A-Za-z0-9+/_-]{40,}(?:(?:\r?\n|\\n)[A-Za-z0-9
 pub(super) const VARIABLE: &str =
     r#"(?:^|[\s;,{(\[\x00]|\\n|\\0)(?:\\*["'])?([A-Za-z_][A-Za-z0-9_]*)(?:\\*["'])?\s*[=:]"#;
 
-/// What events may have in them that name users or hosts, dump an environment (nearly all common variables
-/// have one of these words in their names, and any three have) or hide that by escapes. Plain words, and
-/// no more than can be found at the speed of memory.
-pub(super) const HINTS: &str = "user|User|USER|host|Host|HOST|login|Login|LOGIN|logname|LOGNAME|fqdn|FQDN|\\\\u|\
-    PATH|HOME|PWD|SHELL|LANG|TERM|SHLVL|VIRTUAL_ENV|CONDA_|TMPDIR|SSH_C|MAIL|XDG_|MASTER_|COMPUTERNAME|\
-    APPDATA|TEMP|LESSOPEN|LS_COLORS";
+/// What events may have in them that name users or hosts, dump an environment (of any three variables that
+/// every process has, one has one of these words in its name) or hide that by escapes. Plain words of four
+/// letters and more, and few: they are found nearly at the speed of memory.
+pub(super) const HINTS: &str = "user|User|USER|host|Host|HOST|login|Login|LOGIN|logname|LOGNAME|fqdn|FQDN|\\\\u00|\
+    PATH|HOME|PWD=|PWD\"|SHELL|LANG|TERM|SHLVL|VIRTUAL_ENV|CONDA_|TMPDIR|SSH_C|MAIL|XDG_|MASTER_|\
+    COMPUTERNAME|APPDATA|TEMP|LESSOPEN|LS_COLORS";
 
 /// A user's folder, and more words of its name when a folder is in that.
 pub(super) const HOME: &str =

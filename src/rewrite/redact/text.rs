@@ -220,6 +220,7 @@ impl Rules {
             bearer,
             assignment,
             login,
+            email,
             base64,
             variable,
             pseudonyms,
@@ -249,9 +250,15 @@ impl Rules {
             change(text, login, |found| {
                 let (scheme, user, password, host) =
                     (found.get(1), &found[2], &found[3], &found[4]);
-                // `layer:12@cuda` is something of a program.
-                let is_number = password.bytes().all(|byte| byte.is_ascii_digit());
-                if scheme.is_none() && (is_number || !is_identity(host) || is_device(host)) {
+                // `layer:12@cuda` is something of a program, and `mailto:a@b.org` an address.
+                let has_no = |text: &str, letter: fn(char) -> bool| !text.contains(letter);
+                let is_plain = has_no(password, |letter| !letter.is_ascii_digit())
+                    || [password, host]
+                        .iter()
+                        .all(|text| has_no(text, |letter| !letter.is_ascii_alphabetic()));
+                let is_mail = email.is_match(&format!("x@{host}"));
+                let is_login = !is_plain && !is_mail && is_identity(host) && !is_device(host);
+                if scheme.is_none() && !is_login {
                     return found[0].to_owned();
                 }
                 let scheme = scheme.map_or("", |scheme| scheme.as_str());
