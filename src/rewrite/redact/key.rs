@@ -9,7 +9,6 @@ use crate::ingest::decode_into;
 use crate::rewrite::json::{Kind, Token, Tokens, inner};
 
 /// What a key says about its value.
-#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 // Copied for every key: as a whole.
 #[repr(align(16))]
