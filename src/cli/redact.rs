@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use super::exit::Exit;
+use super::output::Target;
+use super::repair::repairs;
 use super::rewrite::{EXIT_CODES, FileArgs, write_private};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rewrite::{Pseudonyms, RedactOptions, Redacted, redact};
@@ -18,8 +20,18 @@ Examples:
       it has the originals (of tokens and keys only hashes).
 
 What stays: names of kernels and operators, arguments, times, the ends of paths behind
-site-packages and of Python's and PyTorch's own modules. Look at the result before you
-publish it: a rule can only find what it knows.";
+site-packages and of Python's and PyTorch's own modules.
+
+What is a secret: any value of keys like password, secret, api_key, cookie, and of all that
+is inside of them; strings of keys like token or tokens, and numbers of a token from nine
+digits on. Numbers of tokens are counts and stay, as does all of num_tokens, max_tokens or
+eos_token. Users and hosts are those that keys, variables and home folders name; they are
+replaced in all strings and keys, in any case, but not where they are called like a word of
+traces (stream, adam). Base64 is looked into where text is in it.
+
+What was wrong with the original (text that is no JSON, replaced events, a missing end) is
+noted in the result as tracekit repair does. Look at the result before you publish it: a
+rule can only find what it knows.";
 
 /// Write a trace without secrets, names of people and machines, and paths
 ///
@@ -48,11 +60,18 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         keep_names: args.keep_names,
         ..RedactOptions::default()
     };
+    let mut map_file = None;
     if let Some(map) = &args.map {
         if args.files.is_used(map) {
             let message = "is the input or the output, not a map";
             return Err(Error::new(ErrorKind::Usage, message).in_file(map));
         }
+        // As for outputs, what a link points to is replaced and not the link.
+        let Target::File { path, .. } = Target::new(Some(map))? else {
+            let message = "is no file, which a map has to be";
+            return Err(Error::new(ErrorKind::Usage, message).in_file(map));
+        };
+        map_file = Some(path);
         options.pseudonyms = match std::fs::read_to_string(map) {
             Ok(text) => Pseudonyms::from_json(&text).map_err(|error| error.in_file(map))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Pseudonyms::default(),
@@ -61,7 +80,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     }
     let redacted = args.files.rewrite(|stored, out, progress| {
         let redacted = redact(stored, out, &options, progress)?;
-        if let Some(map) = &args.map {
+        if let Some(map) = &map_file {
             write_private(map, &redacted.pseudonyms.to_json())?;
         }
         Ok(redacted)
@@ -82,8 +101,14 @@ fn summary(redacted: &Redacted) -> String {
             redacted.removed
         ));
     }
-    if parts.is_empty() {
-        return format!("{} events, nothing to replace", redacted.events);
+    let mut summary = if parts.is_empty() {
+        format!("{} events, nothing to replace", redacted.events)
+    } else {
+        format!("{} events, replaced {}", redacted.events, parts.join(", "))
+    };
+    let repairs = repairs(&redacted.repaired);
+    if !repairs.is_empty() {
+        summary.extend(["; repaired: ", &repairs.join(", ")]);
     }
-    format!("{} events, replaced {}", redacted.events, parts.join(", "))
+    summary
 }

@@ -57,6 +57,15 @@ fn summary(repaired: &Repaired) -> String {
     if repaired.is_unchanged() {
         return "nothing to repair".to_owned();
     }
+    let parts = repairs(repaired);
+    if parts.is_empty() {
+        return format!("{} events kept", repaired.events);
+    }
+    format!("{} events, repaired: {}", repaired.events, parts.join(", "))
+}
+
+/// What was repaired, by name, and how often.
+pub(super) fn repairs(repaired: &Repaired) -> Vec<String> {
     let mut parts: Vec<String> = repaired
         .findings
         .entries()
@@ -75,10 +84,7 @@ fn summary(repaired: &Repaired) -> String {
         let ms = repaired.clipped_ns.as_ms();
         parts.push(format!("{} events clipped by {ms:.3} ms", repaired.clipped));
     }
-    if parts.is_empty() {
-        return format!("{} events kept", repaired.events);
-    }
-    format!("{} events, repaired: {}", repaired.events, parts.join(", "))
+    parts
 }
 
 /// Says what was lost.

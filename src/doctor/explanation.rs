@@ -283,7 +283,7 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "Nothing; go back to the whole trace for the whole.",
         ],
         HealthCode::Repaired => [
-            "A note in the file (tracekit_repair) says what tracekit repair changed: text that was no JSON, missing commas, impossible overlaps that it clipped. The count is that of all changes.",
+            "A note in the file (tracekit_repair) says what tracekit repair or redact changed: text that was no JSON, missing commas, impossible overlaps that it clipped. The count is that of all changes.",
             "None, but for clipped events: their durations are shorter than the profiler wrote, which is kept in their arguments.",
             "Nothing.",
         ],
@@ -318,7 +318,7 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "Nothing; other JSON readers refuse the file.",
         ],
         HealthCode::Salvaged => [
-            "The file is cut off or is no JSON somewhere, and --salvage was given: reading went on at the next whole event. Or tracekit repair noted in the file (tracekit_repair) that it left bytes out or that the end was missing.",
+            "The file is cut off or is no JSON somewhere, and --salvage was given: reading went on at the next whole event. Or tracekit repair or redact noted in the file (tracekit_repair) that bytes were left out or that the end was missing.",
             "Events in the ranges of bytes that were skipped are in no number; steps there are cut.",
             "Record the trace again, or look at the ranges named before trusting a number.",
         ],

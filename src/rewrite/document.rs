@@ -8,12 +8,13 @@
 
 use std::io::Write;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::json::Tokens;
 use super::{OUTPUT, Progress};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::{Health, HealthCode};
-use crate::ingest::{Content, Piece, Resume, Trouble, decode_into, mend};
+use crate::ingest::{Content, Piece, Resume, Trouble, decode_into, mend, quote_into};
 
 type Step<T> = std::result::Result<T, Trouble>;
 
@@ -35,6 +36,12 @@ pub(super) trait Edit {
 
     /// Decides about an element of the event array: `text` is JSON, from `offset` of the content.
     fn event(&mut self, offset: u64, text: &[u8], out: &mut Vec<u8>) -> Fate;
+
+    /// Decides about a top-level key, with its quotes, that is not to go as a whole. Whatever becomes
+    /// of it, [`member`](Self::member) gets the key as it was read.
+    fn key(&mut self, _text: &[u8], _out: &mut Vec<u8>) -> Fate {
+        Fate::Keep
+    }
 
     /// Decides about the value of a top-level member.
     fn member(&mut self, _key: &str, _text: &[u8], _out: &mut Vec<u8>) -> Fate {
@@ -166,6 +173,7 @@ impl Tour<'_> {
             out,
             found: Found::default(),
             seen: FxHashMap::default(),
+            replaced: FxHashSet::default(),
             array: Err("no traceEvents array"),
             text: Vec::new(),
             edited: Vec::new(),
@@ -210,6 +218,8 @@ struct Walk<'a, 'e> {
     found: Found,
     /// How often each top-level key has occurred.
     seen: FxHashMap<Box<[u8]>, u32>,
+    /// What top-level keys were replaced by.
+    replaced: FxHashSet<String>,
     /// Whether there is an event array, or what is there instead.
     array: std::result::Result<(), &'static str>,
     /// The current piece as JSON.
@@ -338,7 +348,7 @@ impl Walk<'_, '_> {
         let numbered = (2..).map(|number: u32| format!("{key}_{number}"));
         std::iter::once(key.to_owned())
             .chain(numbered)
-            .find(|key| !self.seen.contains_key(key.as_bytes()))
+            .find(|key| !self.seen.contains_key(key.as_bytes()) && !self.replaced.contains(key))
             .unwrap_or_default()
     }
 
@@ -411,6 +421,7 @@ impl Walk<'_, '_> {
         if fate == Fate::Drop {
             return Ok(());
         }
+        self.edit_key(&mut head);
         between.write(self.out)?;
         self.out.write_all(&head).map_err(failed_write)?;
         let text = if fate == Fate::Keep {
@@ -421,6 +432,27 @@ impl Walk<'_, '_> {
         self.out.write_all(text).map_err(failed_write)?;
         self.tell();
         Ok(())
+    }
+
+    /// Replaces the key at the start of `head` when it has to be.
+    fn edit_key(&mut self, head: &mut Vec<u8>) {
+        let end = Tokens::new(head).next().map_or(0, |key| key.end);
+        let mut key = Vec::new();
+        let fate = self.edit.key(&head[..end], &mut key);
+        if fate != Fate::Replace {
+            key.extend_from_slice(&head[..end]);
+        }
+        let mut name = String::new();
+        decode_into(&key[1..key.len() - 1], &mut name);
+        if fate != Fate::Replace && !self.replaced.contains(&name) {
+            return;
+        }
+        // Two keys that become the same would hide one of the values.
+        let name = self.unused(&name);
+        key.clear();
+        quote_into(&name, &mut key);
+        self.replaced.insert(name);
+        head.splice(..end, key);
     }
 
     /// Counts the key `name`; true when it is its last time in the document.

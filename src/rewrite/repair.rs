@@ -48,6 +48,19 @@ pub struct Repaired {
 }
 
 impl Repaired {
+    /// What reading alone repairs of what was `found`.
+    pub(super) fn new(found: &Found) -> Self {
+        Self {
+            events: found.events,
+            findings: found.health.clone(),
+            brackets: found.brackets,
+            commas: found.commas,
+            lost: found.lost.clone(),
+            damage: found.damage.clone(),
+            ..Self::default()
+        }
+    }
+
     /// True when the content was copied as it is.
     pub fn is_unchanged(&self) -> bool {
         self.findings.worst().is_none()
@@ -59,7 +72,7 @@ impl Repaired {
     }
 
     /// What is written about the repair into the trace.
-    fn note(&self) -> Value {
+    pub(super) fn note(&self) -> Value {
         let mut note = Map::new();
         let mut add = |key: &str, value: Value| {
             note.insert(key.to_owned(), value);
@@ -100,7 +113,7 @@ impl Repaired {
 }
 
 /// Key of the note about a repair, and name of the event that has it in the array form.
-const NOTE: &str = "tracekit_repair";
+pub(super) const NOTE: &str = "tracekit_repair";
 
 /// Key of the length of a clipped event as it was written.
 const RAW: &str = "tracekit raw dur";
@@ -130,15 +143,7 @@ pub fn repair(
     } else {
         (tour(0).survey(&mut Nothing)?, Clips::default())
     };
-    let mut repaired = Repaired {
-        events: found.events,
-        findings: found.health.clone(),
-        brackets: found.brackets,
-        commas: found.commas,
-        lost: found.lost.clone(),
-        damage: found.damage.clone(),
-        ..Repaired::default()
-    };
+    let mut repaired = Repaired::new(&found);
     repaired.clipped = clips.lengths.len() as u64;
     repaired.clipped_ns = clips.taken;
     if found.is_clean() && repaired.clipped == 0 {

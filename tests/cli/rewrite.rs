@@ -205,6 +205,83 @@ fn redaction_is_alike_across_files_with_a_map() {
 }
 
 #[test]
+fn a_redacted_file_says_what_was_wrong_with_the_original() {
+    let folder = Folder::new();
+    let (out, fixed) = (
+        folder.path().join("out.json"),
+        folder.path().join("fixed.json"),
+    );
+    let odd = folder.write(
+        "odd.json",
+        b"{\"x\":\"\xff\",\"traceEvents\":[{\"ph\":\"X\",\"name\":\"a\tb\\c\",\"ts\":NaN},],\"x\":1}",
+    );
+    let cut = folder.write(
+        "cut.json",
+        "{\"traceEvents\":[{\"ph\":\"X\",\"ts\":1,\"dur\":1}",
+    );
+    for input in [golden("replaced-events"), odd, cut] {
+        let done = run("redact", &input, &out, "");
+        let repaired = run("repair", &input, &fixed, "");
+        let (_, repairs) = repaired.err.split_once("repaired: ").unwrap();
+        assert!(
+            done.err.ends_with(&format!("; repaired: {repairs}")),
+            "{}",
+            done.err
+        );
+        let (note, want) = (read(&out), read(&fixed));
+        assert!(want["tracekit_repair"].is_object(), "{want}");
+        assert_eq!(note["tracekit_repair"], want["tracekit_repair"]);
+        let [got, want] = [&out, &fixed].map(|file| {
+            let done = tracekit(&format!(
+                "attribute --strict --format json {}",
+                file.display()
+            ));
+            (done.code, done.json(done.code)["health"].clone())
+        });
+        assert_eq!(got, want);
+        // What is noted stays noted, once.
+        let again = folder.path().join("again.json");
+        assert!(
+            run("redact", &out, &again, "")
+                .err
+                .ends_with("nothing to replace\n")
+        );
+        assert_eq!(std::fs::read(&out).unwrap(), std::fs::read(&again).unwrap());
+    }
+    let done = run("redact", &golden("replaced-events"), &out, "");
+    assert_eq!(done.code, 0);
+    let strict = tracekit(&format!("attribute --strict {}", out.display()));
+    assert_eq!(strict.code, 1);
+    // A clean file gets no note.
+    run("redact", &golden("two-steps"), &out, "");
+    assert_eq!(read(&out)["tracekit_repair"], Value::Null);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_map_behind_a_link_is_replaced_and_the_link_stays() {
+    let folder = Folder::new();
+    let one = folder.write("one.json", "{\"username\":\"alice\",\"traceEvents\":[]}");
+    let two = folder.write("two.json", "{\"username\":\"bob\",\"traceEvents\":[]}");
+    let out = folder.path().join("out.json");
+    std::fs::create_dir(folder.path().join("shared")).unwrap();
+    let shared = folder.path().join("shared/map.json");
+    let link = folder.path().join("map.json");
+    let run_with =
+        |input: &Path, map: &Path| run("redact", input, &out, &format!("--map {}", map.display()));
+    assert_eq!(run_with(&one, &shared).code, 0);
+    std::os::unix::fs::symlink("shared/map.json", &link).unwrap();
+    assert_eq!(run_with(&two, &link).code, 0);
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    let users = serde_json::json!({"alice": 1, "bob": 2});
+    assert_eq!(read(&shared)["user"], users);
+    for (wrong, reason) in [("-", "is no file"), ("/dev/null", "is no file")] {
+        let error = run_with(&one, Path::new(wrong)).refused().to_owned();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
 fn outputs_are_compressed_by_their_name_and_never_inputs() {
     let folder = Folder::new();
     let input = folder.copy("trace.json", "two-steps");

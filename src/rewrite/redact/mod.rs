@@ -1,8 +1,10 @@
 //! A trace without secrets, names and places.
 //!
 //! ```text
-//! learn      who and where: users and hosts that metadata or home folders name   (key)
-//! text       a string without tokens, paths, addresses, users and hosts    (pattern, path)
+//! learn      who and where: users and hosts that keys, variables or home folders name   (key, names)
+//! text       a string without tokens, paths, addresses, users and hosts
+//!            (pattern, assignment, dump, path)
+//! secret     which keys name secrets, and which values are ones
 //! pseudonym  the same replacement for the same original
 //! ```
 //! What is replaced becomes `[path-1]`, `[token-2]` and so on. The names of kernels and operators
@@ -12,13 +14,18 @@
 use std::io::Write;
 use std::ops::Range;
 
+use regex::bytes::Regex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+mod assignment;
+mod dump;
 mod key;
 mod learn;
+mod names;
 mod path;
 mod pattern;
 mod pseudonym;
+mod secret;
 mod text;
 
 pub use pseudonym::Pseudonyms;
@@ -26,12 +33,15 @@ pub use pseudonym::Pseudonyms;
 use super::Progress;
 use super::document::{Edit, Fate, Tour};
 use super::json::{Kind, Token, Tokens, inner, says};
+use super::repair::{NOTE, Repaired};
 use crate::error::Result;
 use crate::ingest::{decode_into, quote_into};
 use crate::model::ActivityType;
-use key::KeyFacts;
+use key::{DUMP, KeyFacts, Keys};
 use learn::Learn;
+use pattern::pattern_in_bytes;
 use pseudonym::Subject;
+use secret::Secret;
 use text::{Context, Rules};
 
 /// What the caller may ask of a redaction.
@@ -54,6 +64,9 @@ pub struct Redacted {
     pub replaced: Vec<(&'static str, u64)>,
     /// Values of environment dumps that were removed.
     pub removed: u64,
+    /// What was no JSON or in no number, and is gone or written as JSON now, as by
+    /// [`repair`](super::repair()).
+    pub repaired: Repaired,
     /// What was replaced in this file and those before, and by what.
     pub pseudonyms: Pseudonyms,
 }
@@ -62,7 +75,8 @@ pub struct Redacted {
 const REMOVED: &[u8] = b"\"[removed]\"";
 
 /// Writes the trace that is stored as `stored` (compressed or not) to `out` without secrets (tokens,
-/// keys, environment dumps), names (of users and hosts) and places (paths, addresses).
+/// keys, environment dumps), names (of users and hosts) and places (paths, addresses). What is
+/// repaired on the way is noted in the result as [`repair`](super::repair()) does it.
 ///
 /// # Errors
 /// When the trace cannot be read or writing fails. Only the last happens after something was
@@ -82,10 +96,14 @@ pub fn redact(
     let pseudonyms = options.pseudonyms.clone();
     let mut learn = Learn::new(&pseudonyms);
     let found = tour(0).survey(&mut learn)?;
+    let repaired = Repaired::new(&found);
     let mut clean = Clean {
-        rules: Rules::new(learn.words(), pseudonyms),
+        note: (!found.is_clean()).then(|| repaired.note().to_string()),
+        top_dump: learn.top_variables >= DUMP,
+        variables: learn.variables.then(|| pattern_in_bytes(&key::common())),
+        rules: Rules::new(learn.names, pseudonyms),
         keep_names: options.keep_names,
-        keys: FxHashMap::default(),
+        keys: Keys::default(),
         seen: Default::default(),
         seen_bytes: 0,
         removed: 0,
@@ -97,6 +115,7 @@ pub fn redact(
     let strings = Subject::ALL.map(|subject| (subject.as_str(), strings[subject as usize]));
     Ok(Redacted {
         events: found.events,
+        repaired,
         replaced: strings
             .into_iter()
             .filter(|(_, count)| *count > 0)
@@ -113,10 +132,15 @@ const REMEMBER: usize = 32 << 20;
 type Remembered = Option<(Box<[u8]>, u16)>;
 
 struct Clean {
+    /// What is noted about repairs, as JSON.
+    note: Option<String>,
     rules: Rules,
     keep_names: bool,
-    /// What keys say, by their text.
-    keys: FxHashMap<Box<[u8]>, KeyFacts>,
+    /// The top-level keys are those of an environment, besides those of a trace.
+    top_dump: bool,
+    /// The variables that every process has, when events may have environments in them.
+    variables: Option<Regex>,
+    keys: Keys,
     /// What strings become, by context and text.
     seen: [FxHashMap<Box<[u8]>, Remembered>; Context::COUNT],
     seen_bytes: usize,
@@ -126,7 +150,8 @@ struct Clean {
 }
 
 /// An open bracket.
-#[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+#[derive(Clone, Copy, Default)]
 struct Level {
     /// The key whose value the bracket opens.
     parent: KeyFacts,
@@ -138,6 +163,10 @@ struct Level {
     environment: bool,
     /// Directly inside one that is a list of `NAME=value`.
     assignments: bool,
+    /// An event or its arguments, where other keys may stand beside the variables.
+    mixed: bool,
+    /// The `name` in this object is that of a variable that only tunes.
+    tuning: bool,
 }
 
 /// Brackets deeper than this are like the one around them: a file may have as many as it has bytes.
@@ -153,6 +182,18 @@ impl Edit for Clean {
     fn member(&mut self, key: &str, text: &[u8], out: &mut Vec<u8>) -> Fate {
         self.walk(text, KeyFacts::of(key), None);
         self.write(text, out)
+    }
+
+    fn key(&mut self, text: &[u8], out: &mut Vec<u8>) -> Fate {
+        self.changes.clear();
+        if let Some(key) = Tokens::new(text).next() {
+            self.string(text, key, Context::Text);
+        }
+        self.write(text, out)
+    }
+
+    fn extra_member(&mut self) -> Option<(String, String)> {
+        Some((NOTE.to_owned(), self.note.take()?))
     }
 }
 
@@ -193,17 +234,22 @@ impl Clean {
     fn walk(&mut self, text: &[u8], facts: KeyFacts, name: Option<Context>) {
         self.changes.clear();
         let is_metadata = name.is_none();
-        let dumps = if is_metadata {
+        let may_dump = match &self.variables {
+            _ if is_metadata => true,
+            Some(common) => key::has_variables(common, text),
+            None => false,
+        };
+        let dumps = if may_dump {
             key::environments(text, DEEPEST)
         } else {
             FxHashSet::default()
         };
         let mut levels = vec![Level {
-            parent: KeyFacts::default(),
             key: facts,
-            option: KeyFacts::default(),
-            environment: is_metadata && facts.environment,
-            assignments: is_metadata && facts.environment,
+            environment: facts.environment || (is_metadata && self.top_dump && facts.is_variable),
+            assignments: facts.environment,
+            mixed: !facts.environment,
+            ..Level::default()
         }];
         let mut deeper = 0_usize;
         for token in Tokens::new(text) {
@@ -214,14 +260,16 @@ impl Clean {
                 Kind::Open if token.depth >= DEEPEST => deeper += 1,
                 Kind::Open => {
                     let key = level.key;
-                    let starts = (is_metadata && key.environment) || dumps.contains(&token.start);
-                    let environment = level.environment || starts;
+                    let starts = key.environment || dumps.contains(&token.start);
+                    // Of top-level values of which only some are variables, just strings are removed.
+                    let around = level.environment && !(level.mixed && token.depth == 0);
                     levels.push(Level {
                         parent: key,
                         key,
-                        option: KeyFacts::default(),
-                        environment,
+                        environment: around || starts,
                         assignments: starts && text[token.start] == b'[',
+                        mixed: !is_metadata && token.depth <= 1 && !key.environment,
+                        ..Level::default()
                     });
                 }
                 Kind::Close if deeper > 0 => deeper -= 1,
@@ -229,26 +277,38 @@ impl Clean {
                     levels.pop();
                 }
                 Kind::Key => {
-                    let facts = facts_of(&mut self.keys, text, token);
-                    level.key = facts;
-                    level.key.user |= facts.is_name && level.parent.user;
+                    let rules = &self.rules;
+                    let facts = self.keys.facts(text, token, |key, facts| {
+                        facts.is_plain &= !rules.has_names(key);
+                    });
+                    level.key = facts.inside(level.parent);
                     if !facts.is_plain {
                         self.string(text, token, Context::Text);
                     }
                 }
                 Kind::Text | Kind::Plain => {
-                    if level.environment && !level.key.tuning {
-                        let assignments = level.assignments;
-                        self.variable(text, token, assignments);
-                        continue;
-                    }
                     let mut key = level.key;
-                    if level.option.password || level.option.token {
+                    if level.environment && (key.is_variable || !level.mixed) {
+                        let is_text = token.kind == Kind::Text;
+                        if key.is_inner && !key.is_value && is_text {
+                            let name = KeyFacts::of(&String::from_utf8_lossy(inner(text, token)));
+                            if name.is_variable {
+                                level.tuning = name.tuning;
+                                continue;
+                            }
+                        }
+                        if !(key.tuning || (key.is_value && level.tuning)) {
+                            let assignments = level.assignments;
+                            self.variable(text, token, assignments);
+                            continue;
+                        }
+                    }
+                    if level.option.secret != Secret::No {
                         key = level.option;
                     }
                     level.option = KeyFacts::default();
                     if text[token.start..].starts_with(b"\"-") {
-                        level.option = facts_of(&mut self.keys, text, token);
+                        level.option = self.keys.facts(text, token, |_, _| {});
                     }
                     let context = match name {
                         Some(name) if token.depth == 1 && key.is_name => name,
@@ -283,31 +343,32 @@ impl Clean {
         context: Context,
     ) {
         if token.kind == Kind::Plain {
+            if key.secret == Secret::No {
+                return;
+            }
             let is_number = text[token.start].is_ascii_digit() || text[token.start] == b'-';
-            if key.password && is_number {
-                let number = String::from_utf8_lossy(&text[token.start..token.end]);
+            let number = String::from_utf8_lossy(&text[token.start..token.end]);
+            if is_number && key.secret.is_number(&number) {
                 let replaced = self.rules.replace(Subject::Token, &number);
                 self.change(token, &replaced);
             }
             return;
         }
-        let subject = if key.password || key.token {
-            Some(Subject::Token)
-        } else if is_metadata && key.user {
-            Some(Subject::User)
-        } else if is_metadata && key.host {
-            Some(Subject::Host)
-        } else {
-            None
-        };
-        if let Some(subject) = subject {
+        if key.secret != Secret::No || key.user || key.host {
             self.decode(text, token);
             let value = std::mem::take(&mut self.decoded);
-            let secret = match subject {
-                Subject::Token => pattern::is_secret(&value, key.password),
-                _ => pattern::is_identity(&value),
+            let subject = if key.secret.is(&value) {
+                Some(Subject::Token)
+            } else if key.is_named(&value, !is_metadata) {
+                Some(if key.user {
+                    Subject::User
+                } else {
+                    Subject::Host
+                })
+            } else {
+                None
             };
-            let replaced = secret.then(|| self.rules.replace(subject, &value));
+            let replaced = subject.map(|subject| self.rules.replace(subject, &value));
             self.decoded = value;
             if let Some(replaced) = replaced {
                 self.change(token, &replaced);
@@ -391,21 +452,4 @@ impl Clean {
         out.extend_from_slice(&text[at..]);
         Fate::Replace
     }
-}
-
-/// What the key `token` says, remembered by its text.
-fn facts_of(known: &mut FxHashMap<Box<[u8]>, KeyFacts>, text: &[u8], token: Token) -> KeyFacts {
-    const MOST: usize = 10_000;
-    let raw = inner(text, token);
-    if let Some(facts) = known.get(raw) {
-        return *facts;
-    }
-    let mut decoded = String::new();
-    decode_into(raw, &mut decoded);
-    let facts = KeyFacts::of(&decoded);
-    if known.len() >= MOST {
-        known.clear();
-    }
-    known.insert(raw.into(), facts);
-    facts
 }

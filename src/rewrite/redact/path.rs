@@ -1,4 +1,6 @@
-//! Paths of files: which end of one may stay.
+//! Paths of files: which end of one may stay, and where one ends.
+
+use std::ops::Range;
 
 /// Folders of PyTorch's own modules, for source trees outside of `site-packages`.
 const TORCH: &[&str] = &[
@@ -125,6 +127,49 @@ fn torch(path: &str) -> Option<usize> {
     TORCH.contains(&name).then_some(at + 1)
 }
 
+/// Where the path in `text` ends that was found up to its first space: folders of Windows may have
+/// spaces in them, as may home folders. So it goes on with up to three words that end in another folder.
+///
+/// ```text
+/// load C:\Users\Alice Smith\x.py now        ls /home/alice smith/x and /srv/y
+///      ^^^^^^^^^^^^^^^^^^^^^^^^^^                ^^^^^^^^^^^^^^^^^^^
+/// ```
+pub(super) fn end(text: &str, path: Range<usize>) -> usize {
+    const WORDS: usize = 3;
+    let mut end = path.end;
+    loop {
+        let found = &text[path.start..end];
+        let is_windows = found.contains('\\');
+        let folders: Vec<&str> = found.split(['/', '\\']).collect();
+        let is_home = matches!(folders[..], [.., "home" | "Users", name] if !name.is_empty());
+        if !(is_windows || is_home) || !text[end..].starts_with(' ') {
+            return end;
+        }
+        let rest = &text[end + 1..];
+        let separators: &[char] = if is_windows { &['\\'] } else { &['/', '\\'] };
+        let Some(len) = rest.find(separators) else {
+            return end;
+        };
+        let words = &rest[..len];
+        let is_name = |word: &str| {
+            let mut letters = word.chars();
+            letters
+                .next()
+                .is_some_and(|first| first.is_alphanumeric() || "(&_".contains(first))
+                && letters.all(|letter| letter.is_alphanumeric() || "._-()&'+".contains(letter))
+        };
+        // A file's name ends the path before.
+        let is_file = folders.last().is_some_and(|name| !kind(name).is_empty());
+        if is_file || words.split(' ').count() > WORDS || !words.split(' ').all(is_name) {
+            return end;
+        }
+        let behind = &rest[len..];
+        let stops = |letter: char| letter.is_whitespace() || "\"'`,;:()<>[]{}|*?".contains(letter);
+        let more = behind.find(stops).unwrap_or(behind.len());
+        end += 1 + len + more;
+    }
+}
+
 /// The ending of a file's name with its dot, when it tells only what kind of file it is.
 pub(super) fn kind(path: &str) -> &str {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
@@ -164,6 +209,28 @@ mod tests {
             ("/home/alice/train.py", None),
         ] {
             assert_eq!(public_end(path), end, "{path}");
+        }
+    }
+
+    #[test]
+    fn folders_with_spaces_belong_to_a_path() {
+        for (text, whole) in [
+            (
+                r"C:\Users\Alice Smith\secretproj\x.py",
+                r"C:\Users\Alice Smith\secretproj\x.py",
+            ),
+            (r"C:\My Own Docs\A B\x y", r"C:\My Own Docs\A B\x"),
+            (r"C:\a\x.py and \\server\y", r"C:\a\x.py"),
+            (r"C:\a\x.py D:\b\y.py", r"C:\a\x.py"),
+            (r"C:\a\x.py sub\y.py", r"C:\a\x.py"),
+            (r"C:\a --out b\c", r"C:\a"),
+            ("/home/alice smith/x and /srv/y", "/home/alice smith/x"),
+            ("/home/alice and /srv/y", "/home/alice"),
+            ("/home/alice/x or/y", "/home/alice/x"),
+            ("/srv/a b/c", "/srv/a"),
+        ] {
+            let first = text.find(' ').unwrap_or(text.len());
+            assert_eq!(&text[..end(text, 0..first)], whole, "{text}");
         }
     }
 

@@ -2,6 +2,8 @@
 
 use regex::Regex;
 
+use super::pseudonym::Subject;
+
 /// Tokens that show by themselves what they are.
 pub(super) const TOKENS: &str = r"(?x) \b (?:
       (?: AKIA | ASIA | ABIA | ACCA ) [A-Z0-9]{16}
@@ -27,14 +29,53 @@ pub(super) const PRIVATE_KEY: &str =
 
 pub(super) const BEARER: &str = r"(?i)\b(bearer\s+)([A-Za-z0-9._~+/=-]{8,})";
 
-/// `key = value` and `--key value`, with the words that make a key secret.
+/// Words that make a key secret, in front of what separates keys from values: `key = value`,
+/// `"key": "value"` and `--key value`.
 pub(super) const ASSIGNMENT: &str = r#"(?xi)
-    ( [A-Z0-9_.-]* (?: password | passwd | passphrase | secret | token | credentials? | cookie
-        | authorization | (?: api | access | private | secret | auth | account ) [_-]? key ) )
-    ( ["']? \s* (?: => | [=:] ) \s* ["']? (?: (?: basic | token ) \s+ )? | ["']? \s+ )
-    ( [^\s"',;&(){}\[\]]+ )"#;
+    ( [A-Z0-9_.-]* (?: passwords? | passwd | passphrases? | passcodes? | pwd | secrets? | tokens? | credentials?
+        | creds | cookies? | authorization | auth | bearer | jwt | [a-z]pass | _pass | dsn | t?otp | session[_-]?id
+        | connection[_-]?string | (?: (?: api | access | private | secret | auth | account | encryption ) [\x20_-]? )? keys? )
+      (?: _? [0-9]+ | _ (?: value | string | str | hash | plain | base64 | b64 ) )? )
+    ( \\* ["']? \s* (?: => | [=:] ) \s* | \\* ["']? [\x20\t]+ )"#;
 
-pub(super) const URL: &str = r#"(?i)\b([a-z][a-z0-9+.-]{1,15}://)[^\s"'<>\\^`{|}\[\]]+"#;
+/// `user:password@host`, also in the address of something.
+pub(super) const LOGIN: &str =
+    r#"(://)?([A-Za-z0-9._%+-]*):([^\s:@/'"\[\]()<>,;]{2,})@([A-Za-z0-9][A-Za-z0-9.-]*)"#;
+
+/// `user@host` and `user:[token-1]@host`, which is no mail address.
+pub(super) const USER_AT_HOST: &str = r"((?:\b(?:ssh|scp|sftp|rsync)\s(?:.*\s)?)?)\b([A-Za-z_][A-Za-z0-9._-]*)((?::\[token-\d+\])?)@([A-Za-z0-9][A-Za-z0-9.-]*)\b";
+
+/// Text that is encoded: long runs of base64, which may go over several lines.
+pub(super) const BASE64: &str = r"[A-Za-z0-9+/_-]{40,}(?:(?:\r?\n|\\n)[A-Za-z0-9+/_-]+)*={0,2}";
+
+/// A name of a variable of an environment in front of its value, as lines, joined by something, in JSON or
+/// as Python writes it.
+pub(super) const VARIABLE: &str =
+    r#"(?:^|[\s;,{(\[\x00]|\\n|\\0)(?:\\*["'])?([A-Za-z_][A-Za-z0-9_]*)(?:\\*["'])?\s*[=:]"#;
+
+/// What events may have in them that name users or hosts, dump an environment (of any three variables that
+/// every process has, one has one of these words in its name) or hide that by escapes. Plain words of four
+/// letters and more, and few: they are found nearly at the speed of memory.
+pub(super) const HINTS: &str = "user|User|USER|host|Host|HOST|login|Login|LOGIN|logname|LOGNAME|fqdn|FQDN|\\\\u00|\
+    PATH|HOME|PWD=|PWD\"|SHELL|LANG|TERM|SHLVL|VIRTUAL_ENV|CONDA_|TMPDIR|SSH_C|MAIL|XDG_|MASTER_|\
+    COMPUTERNAME|APPDATA|TEMP|LESSOPEN|LS_COLORS";
+
+/// A user's folder, and more words of its name when a folder is in that.
+pub(super) const HOME: &str =
+    r"[/\\](?:home|Users)[/\\]{1,4}([\pL0-9][\pL0-9._-]*)(?:((?:\x20[\pL0-9._-]+){1,2})[/\\])?";
+
+/// Variables and options of users (1) and hosts (2).
+pub(super) const NAMED: &str = r#"(?x)
+    (?: \b | _ ) (?: (?: USER | LOGNAME | USERNAME | SUDO_USER | PGUSER | username | user_name | logname )
+        \\* ["']? \s* [=:] \s* \\* ["']? ( [\pL0-9] [\pL0-9._-]* )
+      | (?: HOSTNAME | NODENAME | COMPUTERNAME | hostname | host_name | nodename )
+        \\* ["']? \s* [=:] \s* \\* ["']? ( [A-Za-z0-9] [A-Za-z0-9.-]* ) )"#;
+
+/// `{host}_{pid}.{time}.pt.trace.json`, as PyTorch calls files.
+pub(super) const TRACE_NAME: &str = r"([A-Za-z0-9][A-Za-z0-9.-]*)_\d+\.(?:\d+\.)?pt\.trace\.json";
+
+pub(super) const URL: &str =
+    r#"(?i)\b([a-z][a-z0-9+.-]{1,15}://)(?:[^\s"'<>\\^`{|}\[\]]|\[[a-z]+-\d+\])+"#;
 
 pub(super) const EMAIL: &str =
     r"[A-Za-z0-9][A-Za-z0-9._%+-]*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}\b";
@@ -166,6 +207,9 @@ const COMMON: &[&str] = &[
     "all",
     "name",
     "cat",
+    "x86_64",
+    "aarch64",
+    "arm64",
     "add",
     "mul",
     "copy",
@@ -180,18 +224,19 @@ pub(super) fn is_identity(value: &str) -> bool {
         && !COMMON.iter().any(|word| word.eq_ignore_ascii_case(value))
 }
 
-/// True for the value of a secret key that is a secret.
-pub(super) fn is_secret(value: &str, certainly: bool) -> bool {
-    const NONE: &[&str] = &["", "none", "null", "true", "false", "unset", "undefined"];
-    let value = value.trim();
-    if is_placeholder(value) || NONE.iter().any(|none| none.eq_ignore_ascii_case(value)) {
+/// True for text that stands for something replaced: `[path-1]`, and perhaps what ends a sentence.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    let Some((inside, behind)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']'))
+    else {
         return false;
-    }
-    let typical = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_.~:-".contains(&byte);
-    certainly || (value.len() >= 8 && value.bytes().all(typical)) || value.len() >= 20
-}
-
-/// True for text that stands for something replaced.
-fn is_placeholder(text: &str) -> bool {
-    text.starts_with('[') && text.contains(']')
+    };
+    let is_numbered = inside.split_once('-').is_some_and(|(kind, number)| {
+        Subject::ALL.iter().any(|subject| subject.as_str() == kind)
+            && !number.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    (is_numbered || inside == "removed")
+        && behind
+            .bytes()
+            .all(|byte| byte.is_ascii_punctuation() && byte != b'[')
 }

@@ -4,10 +4,14 @@ use std::borrow::Cow;
 
 use regex::{Captures, Regex};
 
+use super::assignment;
+use super::dump::{decode_base64, variables};
 use super::key::{self, DUMP, KeyFacts};
+use super::names::Names;
 use super::path;
 use super::pattern::{
-    ASSIGNMENT, BEARER, EMAIL, FRAME, IP, MAC, PATHS, PRIVATE_KEY, TOKENS, URL, is_secret, pattern,
+    ASSIGNMENT, BASE64, BEARER, EMAIL, FRAME, IP, LOGIN, MAC, PATHS, PRIVATE_KEY, TOKENS, URL,
+    USER_AT_HOST, VARIABLE, is_identity, is_placeholder, pattern,
 };
 use super::pseudonym::{Pseudonyms, Subject};
 
@@ -38,8 +42,14 @@ pub(super) struct Rules {
     mac: Regex,
     frame: Regex,
     paths: Regex,
+    login: Regex,
+    user_at_host: Regex,
+    base64: Regex,
+    /// Variables that every process has.
+    common: Regex,
+    variable: Regex,
     /// Users and hosts.
-    words: [Option<Regex>; 2],
+    names: Names,
     pseudonyms: Pseudonyms,
     /// By subject: in how many strings one was replaced.
     strings: [u64; Subject::ALL.len()],
@@ -50,13 +60,7 @@ pub(super) struct Rules {
 
 impl Rules {
     /// The rules, with names of users and hosts to look for.
-    pub(super) fn new(words: (Vec<String>, Vec<String>), pseudonyms: Pseudonyms) -> Self {
-        let any = |mut words: Vec<String>| {
-            // The longest first: one may be the start of another.
-            words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-            let words: Vec<String> = words.iter().map(|word| regex::escape(word)).collect();
-            (!words.is_empty()).then(|| pattern(&words.join("|")))
-        };
+    pub(super) fn new(names: Names, pseudonyms: Pseudonyms) -> Self {
         Self {
             private_key: pattern(PRIVATE_KEY),
             tokens: pattern(TOKENS),
@@ -68,7 +72,12 @@ impl Rules {
             mac: pattern(MAC),
             frame: pattern(FRAME),
             paths: pattern(PATHS),
-            words: [any(words.0), any(words.1)],
+            login: pattern(LOGIN),
+            user_at_host: pattern(USER_AT_HOST),
+            base64: pattern(BASE64),
+            common: pattern(&key::common()),
+            variable: pattern(VARIABLE),
+            names,
             pseudonyms,
             strings: [0; Subject::ALL.len()],
             subjects: 0,
@@ -82,7 +91,7 @@ impl Rules {
 
     /// False for strings in which no rule can find anything.
     pub(super) fn may_change(&self, raw: &[u8]) -> bool {
-        let has_words = self.words.iter().any(Option::is_some);
+        let has_words = !self.names.is_empty();
         let special = |byte: &u8| matches!(byte, b'/' | b'\\' | b'@' | b'=' | b'.' | b':');
         raw.len() >= 16 || (has_words && raw.len() >= 3) || raw.iter().any(special)
     }
@@ -90,7 +99,16 @@ impl Rules {
     /// What stands for `original`, which is the whole of a string.
     pub(super) fn replace(&mut self, subject: Subject, original: &str) -> String {
         self.strings[subject as usize] += 1;
+        let original = match subject {
+            Subject::User | Subject::Host => self.names.spelled(original),
+            _ => original,
+        };
         self.pseudonyms.replace(subject, original)
+    }
+
+    /// True when a user or host is named in `text`.
+    pub(super) fn has_names(&self, text: &str) -> bool {
+        self.names.are_in(text)
     }
 
     /// Counts a string in which `subjects` were replaced.
@@ -106,9 +124,9 @@ impl Rules {
         (self.subjects, self.removed) = (0, 0);
         let mut now = Cow::Borrowed(text);
         if context == Context::Text
-            && let Some(lines) = self.dump(text)
+            && let Some(without) = self.dump(text)
         {
-            now = Cow::Owned(lines);
+            now = Cow::Owned(without);
         } else {
             self.secrets(&mut now, context);
             if context != Context::KeptName {
@@ -133,12 +151,42 @@ impl Rules {
         Some((lines, self.removed))
     }
 
-    /// The same for text with enough variables in it that every process has.
+    /// The same for text with enough variables in it that every process has, whatever joins them.
     fn dump(&mut self, text: &str) -> Option<String> {
-        let common = text
-            .split(['\n', '\0'])
-            .filter(|line| key::variable(line).is_some_and(|(name, _)| key::is_common(name)));
-        (common.take(DUMP).count() == DUMP).then(|| self.without_values(text))
+        if self.common.find_iter(text).take(DUMP).count() < DUMP {
+            return None;
+        }
+        let variables = variables(&self.variable, text)?;
+        let mut changed = String::with_capacity(text.len());
+        let mut copied = 0;
+        for variable in variables {
+            let before = &text[copied..variable.name.start];
+            if copied == 0 {
+                changed.push_str(&self.cleaned(before));
+            } else {
+                changed.push_str(before);
+            }
+            changed.push_str(&text[variable.name.start..variable.value.start]);
+            let value = &text[variable.value.clone()];
+            if KeyFacts::of(&text[variable.name.clone()]).tuning {
+                changed.push_str(&self.cleaned(value));
+            } else if !value.is_empty() {
+                self.removed += u64::from(value != "[removed]");
+                changed.push_str("[removed]");
+            }
+            copied = variable.value.end;
+        }
+        changed.push_str(&text[copied..]);
+        Some(changed)
+    }
+
+    /// `text` without secrets, places and names.
+    fn cleaned(&mut self, text: &str) -> String {
+        let mut now = Cow::Borrowed(text);
+        self.secrets(&mut now, Context::Text);
+        self.places(&mut now);
+        self.names(&mut now);
+        now.into_owned()
     }
 
     fn without_values(&mut self, text: &str) -> String {
@@ -150,11 +198,7 @@ impl Rules {
             };
             match key::variable(content) {
                 Some((name, value)) if KeyFacts::of(name).tuning => {
-                    let mut now = Cow::Borrowed(value);
-                    self.secrets(&mut now, Context::Text);
-                    self.places(&mut now);
-                    self.names(&mut now);
-                    lines.extend([name, "=", &now]);
+                    lines.extend([name, "=", &self.cleaned(value)]);
                 }
                 Some((name, value)) => {
                     self.removed += u64::from(value != "[removed]");
@@ -175,6 +219,10 @@ impl Rules {
             tokens,
             bearer,
             assignment,
+            login,
+            email,
+            base64,
+            variable,
             pseudonyms,
             subjects,
             ..
@@ -193,20 +241,44 @@ impl Rules {
         change(text, bearer, |found| {
             format!("{}{}", &found[1], token(&found[2]))
         });
-        change(text, assignment, |found| {
-            let (key, between, value) = (&found[1], &found[2], &found[3]);
-            let facts = KeyFacts::of(key);
-            let spaced = between.trim().is_empty();
-            // Only an option has its value behind a space.
-            let is_key = (facts.password || facts.token) && (!spaced || key.starts_with("--"));
-            // `token::type` is a name.
-            let is_value = !value.starts_with([':', '/', '~']) && value.len() > 3;
-            if is_key && is_value && is_secret(value, facts.password) {
-                format!("{key}{between}{}", token(value))
-            } else {
-                found[0].to_owned()
-            }
-        });
+        if (text.contains([':', '=']) || text.contains("--"))
+            && let Some(changed) = assignment::replace(assignment, text, &mut token)
+        {
+            *text = Cow::Owned(changed);
+        }
+        if text.contains('@') && text.contains(':') {
+            change(text, login, |found| {
+                let (scheme, user, password, host) =
+                    (found.get(1), &found[2], &found[3], &found[4]);
+                // `layer:12@cuda` is something of a program, and `mailto:a@b.org` an address.
+                let has_no = |text: &str, letter: fn(char) -> bool| !text.contains(letter);
+                let is_plain = has_no(password, |letter| !letter.is_ascii_digit())
+                    || [password, host]
+                        .iter()
+                        .all(|text| has_no(text, |letter| !letter.is_ascii_alphabetic()));
+                let is_mail = email.is_match(&format!("x@{host}"));
+                let is_login = !is_plain && !is_mail && is_identity(host) && !is_device(host);
+                if scheme.is_none() && !is_login {
+                    return found[0].to_owned();
+                }
+                let scheme = scheme.map_or("", |scheme| scheme.as_str());
+                format!("{scheme}{user}:{}@{host}", token(password))
+            });
+        }
+        if text.len() >= 40 {
+            change(text, base64, |found| {
+                let tells = decode_base64(&found[0]).is_some_and(|decoded| {
+                    tokens.is_match(&decoded)
+                        || private_key.is_match(&decoded)
+                        || variables(variable, &decoded).is_some()
+                });
+                if tells {
+                    token(&found[0])
+                } else {
+                    found[0].to_owned()
+                }
+            });
+        }
     }
 
     fn places(&mut self, text: &mut Cow<'_, str>) {
@@ -215,6 +287,8 @@ impl Rules {
             email,
             frame,
             paths,
+            user_at_host,
+            names,
             pseudonyms,
             subjects,
             ..
@@ -225,11 +299,33 @@ impl Rules {
         };
         if text.contains("://") {
             change(text, url, |found| {
-                format!("{}{}", &found[1], replace(Subject::Url, &found[0]))
+                let scheme = &found[1];
+                if is_placeholder(&found[0][scheme.len()..]) {
+                    return found[0].to_owned();
+                }
+                format!("{scheme}{}", replace(Subject::Url, &found[0]))
             });
         }
         if text.contains('@') {
             change(text, email, |found| replace(Subject::Email, &found[0]));
+            change(text, user_at_host, |found| {
+                let (before, user, password, host) = (&found[1], &found[2], &found[3], &found[4]);
+                let is_certain = !before.is_empty() || !password.is_empty();
+                if is_device(host) || !(is_certain || (host.contains('-') && is_identity(host))) {
+                    return found[0].to_owned();
+                }
+                let mut name = |subject, name| {
+                    // Addresses are found as such.
+                    let is_name = is_identity(name) && name.contains(char::is_alphabetic);
+                    if is_name {
+                        replace(subject, names.spelled(name))
+                    } else {
+                        name.to_owned()
+                    }
+                };
+                let user = name(Subject::User, user);
+                format!("{before}{user}{password}@{}", name(Subject::Host, host))
+            });
         }
         if !text.contains(['/', '\\']) {
             return;
@@ -265,25 +361,39 @@ impl Rules {
             *text = Cow::Owned(place(text));
             return;
         }
-        change(text, paths, |found| {
-            let whole = &found[0];
-            match (1..5).find_map(|group| found.get(group)) {
-                Some(path) => {
-                    let start = path.start() - found.get(0).map_or(0, |all| all.start());
-                    let end = start + path.len();
-                    let place = place(path.as_str());
-                    format!("{}{place}{}", &whole[..start], &whole[end..])
-                }
-                None => whole.to_owned(),
-            }
-        });
+        let mut changed = String::new();
+        let (mut at, mut copied) = (0, 0);
+        while let Some(found) = paths.captures_at(text, at) {
+            let Some(all) = found.get(0) else {
+                break;
+            };
+            let Some(path) = (1..5).find_map(|group| found.get(group)) else {
+                at = all.end();
+                continue;
+            };
+            // In quotes, spaces are in it already.
+            let is_quoted = path.end() < all.end();
+            let end = if is_quoted {
+                path.end()
+            } else {
+                path::end(text, path.range())
+            };
+            changed.push_str(&text[copied..path.start()]);
+            changed.push_str(&place(&text[path.start()..end]));
+            copied = end;
+            at = end.max(all.end());
+        }
+        if copied > 0 {
+            changed.push_str(&text[copied..]);
+            *text = Cow::Owned(changed);
+        }
     }
 
     fn names(&mut self, text: &mut Cow<'_, str>) {
         let Self {
             ip,
             mac,
-            words,
+            names,
             pseudonyms,
             subjects,
             ..
@@ -309,10 +419,8 @@ impl Rules {
                 }
             });
         }
-        for (words, subject) in words.iter().zip([Subject::User, Subject::Host]) {
-            if let Some(words) = words {
-                whole_words(text, words, |word| replace(subject, word));
-            }
+        if let Some(changed) = names.replace(text, replace) {
+            *text = Cow::Owned(changed);
         }
     }
 }
@@ -324,31 +432,15 @@ fn change(text: &mut Cow<'_, str>, pattern: &Regex, replace: impl FnMut(&Capture
     }
 }
 
-/// Replaces what `pattern` finds with no letter or digit on either side.
-fn whole_words(text: &mut Cow<'_, str>, pattern: &Regex, mut replace: impl FnMut(&str) -> String) {
-    let mut changed = String::new();
-    let (mut at, mut copied) = (0, 0);
-    while let Some(found) = pattern.find_at(text, at) {
-        let before = text[..found.start()].chars().next_back();
-        let behind = text[found.end()..].chars().next();
-        let inside = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
-        // What stands in brackets was put there.
-        if inside(before) || inside(behind) {
-            at = found.start()
-                + text[found.start()..]
-                    .chars()
-                    .next()
-                    .map_or(1, char::len_utf8);
-            continue;
-        }
-        changed.push_str(&text[copied..found.start()]);
-        changed.push_str(&replace(found.as_str()));
-        (at, copied) = (found.end(), found.end());
-    }
-    if copied > 0 {
-        changed.push_str(&text[copied..]);
-        *text = Cow::Owned(changed);
-    }
+/// True for what is behind an `@` in programs: `matmul@cuda`, `memcpy@plt`.
+fn is_device(text: &str) -> bool {
+    let name = text.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '-');
+    [
+        "cpu", "cuda", "gpu", "xpu", "hip", "mps", "meta", "sm", "rank", "stage", "step", "plt",
+        "device",
+    ]
+    .iter()
+    .any(|device| device.eq_ignore_ascii_case(name))
 }
 
 /// True when all of `text` is one path, which may have spaces in it.

@@ -3,8 +3,10 @@
 use super::*;
 
 fn rules() -> Rules {
-    let words = (vec!["alice".to_owned()], vec!["gpu-box-7".to_owned()]);
-    Rules::new(words, Pseudonyms::default())
+    let mut names = Names::default();
+    names.add(Subject::User, "alice");
+    names.add(Subject::Host, "gpu-box-7");
+    Rules::new(names, Pseudonyms::default())
 }
 
 fn redacted(text: &str, context: Context) -> String {
@@ -105,6 +107,12 @@ fn paths_go_and_what_every_machine_has_stays() {
         ),
         (r"\\server\share\x y", "[path-1]"),
         (
+            r"load C:\Users\Al Smith\p q\x.py now",
+            "load [path-1].py now",
+        ),
+        ("ls /home/al smith/x and /srv/y", "ls [path-1] and [path-2]"),
+        ("https://x.org/?access_token=abc&x=1 y", "https://[url-1] y"),
+        (
             "s3://bucket/a b https://u:p@host/x?y=1",
             "s3://[url-1] b https://[url-2]",
         ),
@@ -148,6 +156,23 @@ fn people_and_machines_go() {
         ("fe80::1ff:fe23:4567:890a", "[ip-1]"),
         ("aa:bb:cc:dd:ee:ff", "[mac-1]"),
         ("FSDP::all_gather", "FSDP::all_gather"),
+        ("Alice on GPU-BOX-7", "[user-1] on [host-1]"),
+        ("alice@gpu-box-7", "[user-1]@[host-1]"),
+        (
+            "bobx@zeus-box root@zeus-box",
+            "[user-1]@[host-1] root@[host-1]",
+        ),
+        ("ssh -p 22 bobx@zeus", "ssh -p 22 [user-1]@[host-1]"),
+        ("bobx:pw12@zeus9 x", "[user-1]:[token-1]@[host-1] x"),
+        ("bobx:pw12@10.1.2.3", "[user-1]:[token-1]@[ip-1]"),
+        (
+            "mailto:a@b.org bobx:pw@db.corp.org",
+            "mailto:[email-1] bobx:[email-2]",
+        ),
+        (
+            "matmul@cuda:0 layer:12@gpu memcpy@plt fwd:conv@block",
+            "matmul@cuda:0 layer:12@gpu memcpy@plt fwd:conv@block",
+        ),
     ] {
         assert_eq!(redacted(text, Context::Text), expected, "{text}");
     }
