@@ -167,6 +167,8 @@ impl Tour<'_> {
             found: Found::default(),
             seen: FxHashMap::default(),
             array: Err("no traceEvents array"),
+            looked: 0,
+            reach: 0,
             text: Vec::new(),
             edited: Vec::new(),
         };
@@ -212,6 +214,10 @@ struct Walk<'a, 'e> {
     seen: FxHashMap<Box<[u8]>, u32>,
     /// Whether there is an event array, or what is there instead.
     array: std::result::Result<(), &'static str>,
+    /// How many bytes were looked at in vain, those looked at again counted again.
+    looked: u64,
+    /// Up to which offset.
+    reach: u64,
     /// The current piece as JSON.
     text: Vec<u8>,
     edited: Vec<u8>,
@@ -345,9 +351,11 @@ impl Walk<'_, '_> {
     /// Goes on at the event array, when that is still to come, behind text that cannot be read from
     /// `start` on; else what is left is lost.
     fn recover(&mut self, trouble: Trouble, start: u64) -> Step<()> {
-        if !self.tour.salvage || matches!(trouble, Trouble::Content(_)) {
-            return Err(trouble);
-        }
+        let reach = match trouble {
+            Trouble::Text { reach, .. } if self.tour.salvage => reach,
+            trouble => return Err(trouble),
+        };
+        self.looked(start, reach);
         let found = self.array.is_err() && self.content.find_events()?;
         if !found {
             self.content.rest(|_| Ok(()))?;
@@ -473,7 +481,7 @@ impl Walk<'_, '_> {
                         between.comma = None;
                         let from = self.content.offset();
                         self.content.pass(1);
-                        resumed = self.resume(from, reach)?;
+                        resumed = self.resume(from, reach, whole)?;
                         continue;
                     }
                     Err(trouble) => return Err(trouble),
@@ -500,7 +508,7 @@ impl Walk<'_, '_> {
                         continue;
                     }
                     let from = self.content.offset();
-                    resumed = self.resume(from, from)?;
+                    resumed = self.resume(from, from, whole)?;
                 }
                 Some(_) => return Err(self.content.unexpected("expected `,` or `]`")),
             }
@@ -544,44 +552,64 @@ impl Walk<'_, '_> {
     }
 
     /// Passes text that cannot be read, from `from` on, up to the next event that can be read as a
-    /// whole, which is passed as well; or up to the end of the array.
+    /// whole, which is passed as well; or up to the end of the array. The text was looked at up to
+    /// `reach`.
     ///
     /// An event that seems to start inside what was read already is tried as well, for a missing
-    /// bracket makes the reader swallow many whole events before it finds out. So that no file makes
-    /// this take long, such tries may cost so many times what was read first; then reading goes on
-    /// behind all that was looked at.
-    fn resume(&mut self, from: u64, reach: u64) -> Step<Option<Piece>> {
-        const FREE: u64 = 1 << 20;
-        const TIMES: u64 = 64;
-        let (mut start, mut reach, mut cost) = (from, reach, 0);
+    /// bracket makes the reader swallow many whole events before it finds out. When the text around
+    /// it says that it is inside of an event all the same, it is lost with that.
+    fn resume(&mut self, from: u64, reach: u64, whole: bool) -> Step<Option<Piece>> {
+        self.looked(from, reach);
         loop {
-            match self.content.resume()? {
+            let found = self.content.resume(whole)?;
+            let at = self.content.offset();
+            self.tell();
+            if found.is_some() && !self.is_costly() {
+                let (behind, reach) = self.content.is_inside_event(whole)?;
+                self.looked += reach - at;
+                if let Some(behind) = behind {
+                    self.content.seek(behind);
+                    continue;
+                }
+            }
+            match found {
                 Some(Resume::Event) => {}
                 Some(Resume::End) | None => {
-                    self.found.lost.add(from, self.content.offset());
+                    self.found.lost.add(from, at);
                     return Ok(None);
                 }
             }
-            let at = self.content.offset();
-            self.tell();
             match self.content.event() {
                 Ok(piece) => {
                     self.found.lost.add(from, at);
                     return Ok(Some(piece));
                 }
-                Err(Trouble::Text { reach: seen, .. }) => {
-                    cost += seen.saturating_sub(at);
-                    reach = reach.max(seen);
-                    if cost > FREE + TIMES * (reach - start) {
-                        (start, cost) = (reach, 0);
-                        self.content.seek(reach.max(at + 1));
-                    } else {
-                        self.content.pass(1);
-                    }
+                Err(Trouble::Text { reach, .. }) => {
+                    self.content.pass(1);
+                    self.looked(at, reach);
                 }
                 Err(trouble) => return Err(trouble),
             }
         }
+    }
+
+    /// Notes that text from `from` on was looked at up to `reach`, in vain.
+    ///
+    /// So that no file makes reading take long, that may cost so many times what was read in all; then
+    /// reading goes on behind all that was looked at.
+    fn looked(&mut self, from: u64, reach: u64) {
+        self.looked += reach.saturating_sub(from);
+        self.reach = self.reach.max(reach);
+        if self.is_costly() && self.reach > self.content.offset() {
+            self.content.seek(self.reach);
+        }
+    }
+
+    /// True when so much was looked at in vain that it would soon take too long.
+    fn is_costly(&self) -> bool {
+        const FREE: u64 = 1 << 20;
+        const TIMES: u64 = 16;
+        self.looked > FREE + TIMES * self.reach
     }
 
     /// Puts a piece into `text` as JSON.

@@ -292,10 +292,96 @@ fn salvage_of_hostile_text_takes_linear_time() {
     let quotes = "},{\"ph\":\"".repeat(200_000);
     let brackets = "},{\"ph\":[".repeat(200_000);
     let deep = format!("{}{}", "[".repeat(100_000), "},{\"ph\":[[".repeat(100_000));
-    for body in [opening, quotes, brackets, deep] {
+    // What looks like the end of the array, with and without what makes it one; arrays one behind the
+    // other, with no event behind the first; lists inside of lists; and members inside of members.
+    let keys = "}],\"traceName\"".repeat(200_000);
+    let ends = "}],\"traceName\":".repeat(200_000);
+    let arrays = "}],\"traceName\":1,\"traceEvents\":[{\"ph\":\"X\"},x".repeat(50_000);
+    let nested = "},{\"a\":[{\"b\":1},{\"ph\":\"X\"},".repeat(50_000);
+    let lists = "},{\"ph\":\"X\"}],[1".repeat(100_000);
+    let members = format!(
+        "}}],{}",
+        "\"traceEvents\":[],\"traceEvents\":1,\"k\":{".repeat(50_000)
+    );
+    for body in [
+        opening, quotes, brackets, deep, keys, ends, arrays, nested, lists, members,
+    ] {
         let text = format!("{{\"traceEvents\":[{{\"ph\":x{body}");
-        let (_, out) = salvaged(text.as_bytes()).expect("a trace");
-        assert_json(&out);
+        let compressed = salvaged(&gzip(text.as_bytes()));
+        match salvaged(text.as_bytes()) {
+            Ok((done, out)) => {
+                assert_json(&out);
+                let (same, compressed) = compressed.expect("the same");
+                assert_eq!((done.lost, out), (same.lost, compressed));
+            }
+            Err(error) => assert_eq!(error.reason(), compressed.unwrap_err().reason()),
+        }
+    }
+}
+
+#[test]
+fn salvage_invents_no_event_out_of_a_list_inside_a_broken_one() {
+    let event = |number: u64| {
+        format!(r#"{{"ph":"X","cat":"kernel","name":"op {number}","ts":{number},"dur":1}}"#)
+    };
+    let (one, two, three) = (event(1), event(2), event(3));
+    let kept = |text: &str| {
+        let (_, out) = salvaged(text.as_bytes()).expect(text);
+        let document: Value = serde_json::from_slice(&out).unwrap();
+        let events = document.get("traceEvents").unwrap_or(&document);
+        let names = events.as_array().unwrap().iter();
+        let names: Vec<String> = names
+            .map(|event| event["name"].as_str().unwrap_or("?").replace("op ", ""))
+            .filter(|name| name != "tracekit_repair")
+            .collect();
+        names.join(" ")
+    };
+    let inner = r#"{"ph":"X","cat":"kernel","name":"inner","ts":5,"dur":1000}"#;
+    let in_array = |events: &str| format!("[{events}]");
+    let in_object = |events: &str| format!("{{\"traceEvents\":[{events}],\"traceName\":\"x\"}}");
+    for list in [
+        format!(r#"[{{"a":1}},{inner}]"#),
+        format!(r#"[{{"a":1}},{inner},{inner},{{"b":[1]}},5]"#),
+        format!(r#"[[{{"a":1}},{inner}],[{inner}]]"#),
+        format!(r#"[{{"a":1}},{inner}],"traceName":"y""#),
+        format!(r#"[{{"a":1}},{inner}],"other":{{"b":[1,2]}}"#),
+    ] {
+        let broken = format!(r#"{{"ph":"X","name":"the "op"","args":{{"list":{list}}},"x":1}}"#);
+        for whole in [in_array as fn(&str) -> String, in_object] {
+            for (events, want) in [
+                (format!("{one},{broken},{two},{three}"), "1 2 3"),
+                (format!("{one},{two},{broken}"), "1 2"),
+                (format!("{broken},\n{broken} , {three}"), "3"),
+            ] {
+                let text = whole(&events);
+                assert_eq!(kept(&text), want, "{text}");
+            }
+        }
+    }
+    // Behind damage, what ends the array in an odd way or not at all loses no whole event.
+    let broken = r#"{"ph":"X","name":"the "op""}"#;
+    for end in [
+        "",
+        ",",
+        "]",
+        "],",
+        "],\"trac",
+        "],\"traceName\"",
+        "],\"traceName\":",
+        "],\"own\":\"x\"}",
+        "],\"own\":\"x",
+        "]}",
+        "]}\0\0",
+        "]}{\"traceEvents\":[]}",
+        "]]}",
+        "] nothing",
+    ] {
+        let text = format!("{{\"traceEvents\":[{one},{broken},{two},{three}{end}");
+        assert_eq!(kept(&text), "1 2 3", "{text}");
+    }
+    for end in ["", ",", "]", "]]", "]\0", "],[]", "]}", "]\n\n"] {
+        let text = format!("[{one},{broken},{two},{three}{end}");
+        assert_eq!(kept(&text), "1 2 3", "{text}");
     }
 }
 
