@@ -271,7 +271,7 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "Nothing; go back to the whole trace for the whole.",
         ],
         HealthCode::Repaired => [
-            "A note in the file (tracekit_repair) says what tracekit repair or redact changed: text that was no JSON, missing commas, impossible overlaps that it clipped. The count is that of all changes.",
+            "A note in the file (tracekit_repair) says what tracekit repair, redact or slice changed: text that was no JSON, missing commas, impossible overlaps that it clipped. The count is that of all changes.",
             "None, but for clipped events: their durations are shorter than the profiler wrote, which is kept in their arguments.",
             "Nothing.",
         ],

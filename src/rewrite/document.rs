@@ -46,6 +46,11 @@ pub(super) trait Edit {
         None
     }
 
+    /// All members to add at the end of the object form.
+    fn extra_members(&mut self) -> Vec<(String, String)> {
+        self.extra_member().into_iter().collect()
+    }
+
     /// An event to add at the end of the array form.
     fn extra_event(&mut self) -> Option<String> {
         None
@@ -329,8 +334,12 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        if let Some((key, value)) = self.edit.extra_member() {
-            let comma = if between.any { "," } else { "" };
+        for (key, value) in self.edit.extra_members() {
+            let comma = if std::mem::replace(&mut between.any, true) {
+                ","
+            } else {
+                ""
+            };
             let key = self.unused(&key);
             self.write(format!("{comma}\n  \"{key}\": {value}").as_bytes())?;
         }

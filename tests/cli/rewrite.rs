@@ -257,6 +257,56 @@ fn a_redacted_file_says_what_was_wrong_with_the_original() {
     assert_eq!(read(&out)["tracekit_repair"], Value::Null);
 }
 
+#[test]
+fn a_slice_says_what_was_wrong_with_the_whole() {
+    let folder = Folder::new();
+    let (out, fixed) = (
+        folder.path().join("out.json"),
+        folder.path().join("fixed.json"),
+    );
+    let odd = folder.write(
+        "odd.json",
+        b"\xef\xbb\xbf{\"x\":\"\xff\",\"traceEvents\":[{\"ph\":\"X\",\"name\":\"a\tb\\c\",\"ts\":1,\"dur\":1,\"a\":NaN},],\"x\":1}",
+    );
+    let noted = folder.path().join("noted.json");
+    run("repair", &odd, &noted, "");
+    let again = folder.write(
+        "again.json",
+        std::fs::read_to_string(&noted)
+            .unwrap()
+            .replace("a\\tb", "a\tb"),
+    );
+    for input in [golden("replaced-events"), odd.clone(), again] {
+        let done = run("slice", &input, &out, "--time ..");
+        let repaired = run("repair", &input, &fixed, "");
+        let (_, repairs) = repaired.err.split_once("repaired: ").unwrap();
+        assert!(
+            done.err.ends_with(&format!("; repaired: {repairs}")),
+            "{}",
+            done.err
+        );
+        let (got, want) = (read(&out), read(&fixed));
+        for key in ["tracekit_repair", "tracekit_repair_2"] {
+            assert_eq!(got[key], want[key]);
+        }
+        assert!(got["tracekit_repair"].is_object() && got["tracekit_slice"].is_object());
+    }
+    // What is in no number of the whole is in none of its part, and that stays to be told.
+    run("slice", &golden("replaced-events"), &out, "--time ..");
+    let strict = |path: &Path| tracekit(&format!("attribute --strict {}", path.display())).code;
+    assert_eq!((strict(&golden("replaced-events")), strict(&out)), (1, 1));
+    let part = folder.path().join("part.json");
+    run("slice", &out, &part, "--time ..");
+    assert_eq!(strict(&part), 1);
+    // A whole file gets no note, nor does the array form for what has lost nothing.
+    run("slice", &golden("two-steps"), &out, "--time ..");
+    assert_eq!(read(&out)["tracekit_repair"], Value::Null);
+    let array = folder.write("array.json", "[{\"ph\":\"X\",\"ts\":1,\"dur\":1},]");
+    let done = run("slice", &array, &out, "--time ..");
+    assert!(done.err.ends_with("; repaired: trailing_comma 1\n"));
+    assert_eq!(read(&out).as_array().unwrap().len(), 2);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_map_behind_a_link_is_replaced_and_the_link_stays() {
