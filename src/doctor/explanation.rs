@@ -271,9 +271,9 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "Nothing; go back to the whole trace for the whole.",
         ],
         HealthCode::Repaired => [
-            "A note in the file (tracekit_repair) says what tracekit repair, redact or slice changed: text that was no JSON, missing commas, impossible overlaps that it clipped. The count is that of all changes.",
+            "A note in the file (tracekit_repair) says what tracekit repair, redact or slice changed: text that was no JSON, missing commas, impossible overlaps that they clipped (slice notes these under tracekit_slice). The count is that of all changes; the time is what was clipped, its share that of the device time before.",
             "None, but for clipped events: their durations are shorter than the profiler wrote, which is kept in their arguments.",
-            "Nothing.",
+            "Nothing where only text was changed. Where events were clipped, compare with another capture before deciding anything on these kernels; update the driver.",
         ],
         HealthCode::UnterminatedArray => [
             "The file is a bare array without its closing bracket, which the format allows.",

@@ -120,8 +120,12 @@ pub struct Lost {
     pub count: u64,
     /// How many bytes are in them.
     pub bytes: u64,
-    /// About how many events that is, by the mean length of the elements that were read.
-    pub events_estimated: u64,
+    /// About how many events that is, by the mean length of the elements that were read; `None` when
+    /// the content ends inside of the event array, for nobody knows what came behind.
+    pub events_estimated: Option<u64>,
+    /// The content ends inside of the event array, where the form of the trace or damage before the end
+    /// says that something is missing there.
+    pub ends_open: bool,
 }
 
 /// So many ranges are named one by one.
@@ -172,6 +176,8 @@ impl Tour<'_> {
             found: Found::default(),
             seen: FxHashMap::default(),
             array: Err("no traceEvents array"),
+            is_object: false,
+            is_open: false,
             looked: 0,
             reach: 0,
             text: Vec::new(),
@@ -219,6 +225,10 @@ struct Walk<'a, 'e> {
     seen: FxHashMap<Box<[u8]>, u32>,
     /// Whether there is an event array, or what is there instead.
     array: std::result::Result<(), &'static str>,
+    /// It is the object form.
+    is_object: bool,
+    /// The event array has no closing bracket.
+    is_open: bool,
     /// How many bytes were looked at in vain, those looked at again counted again.
     looked: u64,
     /// Up to which offset.
@@ -237,7 +247,10 @@ impl Walk<'_, '_> {
         let first = self.content.space(&mut gap)?;
         self.write(&gap)?;
         match first {
-            Some(b'{') => self.object()?,
+            Some(b'{') => {
+                self.is_object = true;
+                self.object()?;
+            }
             Some(b'[') => {
                 self.array = Ok(());
                 if !self.events(true, true)? {
@@ -271,8 +284,12 @@ impl Walk<'_, '_> {
         found.health = self.content.health.clone();
         let kept = self.content.offset().saturating_sub(found.lost.bytes);
         let mean = kept.checked_div(found.events).unwrap_or(0).max(1);
-        found.lost.events_estimated = found.lost.bytes.div_ceil(mean);
         found.damage = self.content.damage().map(ToString::to_string);
+        // A bare array may end without its bracket.
+        let is_lost = self.is_object || found.lost.count > 0 || found.damage.is_some();
+        found.lost.ends_open = self.is_open && is_lost;
+        let estimated = found.lost.bytes.div_ceil(mean);
+        found.lost.events_estimated = (!found.lost.ends_open).then_some(estimated);
         found.repeated = self
             .seen
             .into_iter()
@@ -526,6 +543,7 @@ impl Walk<'_, '_> {
             self.found.brackets += 1;
         }
         if keep {
+            self.is_open = !closed;
             if whole && let Some(event) = self.edit.extra_event() {
                 let comma = if between.any { "," } else { "" };
                 self.write(format!("{comma}\n{event}").as_bytes())?;

@@ -128,6 +128,8 @@ pub struct Sliced {
     pub steps: Vec<u64>,
     /// Events whose length was clipped as the attribution of the whole does.
     pub clipped: u64,
+    /// How much time that took away.
+    pub clipped_ns: Ns,
     /// What was no JSON or in no number in the whole trace, and is gone or written as JSON now, as by
     /// [`repair`](super::repair()).
     pub repaired: Repaired,
@@ -160,10 +162,13 @@ pub fn slice(
     let selection = Selection::new(&trace, options)?;
     // What is clipped by what comes next on its stream would not be without that.
     let mut lengths = FxHashMap::default();
+    let mut clipped_ns = Ns::ZERO;
     if selection.count() < trace.events.len() as u64 {
         let clipped = attribute::clipped(&trace).into_iter();
-        let kept = clipped.filter(|(event, _)| selection.keeps(event.index()));
-        lengths.extend(kept.map(|(event, length)| (event.index(), length)));
+        for (event, length) in clipped.filter(|(event, _)| selection.keeps(event.index())) {
+            clipped_ns += trace.events.dur(event).unwrap_or_default() - length;
+            lengths.insert(event.index(), length);
+        }
     }
     // What is repaired on the way is noted at the end of what is written, so it is to be known before.
     let odd = is_repaired(&trace.health);
@@ -188,6 +193,7 @@ pub fn slice(
         device_events: selection.device_events,
         steps: selection.steps.clone(),
         clipped: lengths.len() as u64,
+        clipped_ns,
         repaired,
     };
     let mut cut = Cut {
@@ -215,6 +221,7 @@ fn note(options: &SliceOptions, sliced: &Sliced) -> Value {
     }
     if sliced.clipped > 0 {
         note["clipped_events"] = json!(sliced.clipped);
+        note["clipped_ns"] = json!(sliced.clipped_ns);
     }
     if !options.categories.is_empty() {
         note["categories"] = json!(options.categories);

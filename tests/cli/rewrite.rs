@@ -223,8 +223,9 @@ fn a_redacted_file_says_what_was_wrong_with_the_original() {
         let done = run("redact", &input, &out, "");
         let repaired = run("repair", &input, &fixed, "");
         let (_, repairs) = repaired.err.split_once("repaired: ").unwrap();
+        let repairs = repairs.lines().next().unwrap();
         assert!(
-            done.err.ends_with(&format!("; repaired: {repairs}")),
+            done.err.ends_with(&format!("; repaired: {repairs}\n")),
             "{}",
             done.err
         );
