@@ -270,6 +270,22 @@ pub(crate) struct File<T = ()> {
     pub(crate) seen: T,
 }
 
+impl<T> File<T> {
+    /// The file, and what else was seen in it.
+    pub(crate) fn split(self) -> (File, T) {
+        let file = File {
+            record: self.record,
+            run: self.run,
+            folder: self.folder,
+            worker: self.worker,
+            time: self.time,
+            attribution: self.attribution,
+            seen: (),
+        };
+        (file, self.seen)
+    }
+}
+
 /// A file that could not be read.
 struct Refused {
     error: Error,

@@ -73,7 +73,7 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
         HealthCode::FailedInput => [
             "The file has the name or the content of a trace, and reading it stops at the byte named: it is cut off or is no JSON there.",
             "Nothing of the file is in any number.",
-            "Record it again and wait until the profiler has closed the file; tracekit repair rescues the events before that byte.",
+            "Record it again and wait until the profiler has closed the file. --salvage reads what is whole in it, and tracekit repair --salvage writes that as a trace of its own.",
         ],
         HealthCode::ForeignTrace => [
             "The file has the form of a Chrome trace, but no event has a category of the PyTorch profiler and nothing else in it is of that profiler.",
