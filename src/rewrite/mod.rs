@@ -3,7 +3,7 @@
 //! ```text
 //! document   the content piece by piece: members, events, what is lost     (json)
 //! repair     the same events as valid JSON                                 (clip)
-//! slice      some of the events, with their links
+//! slice      some of the events, with their links                          (select, link)
 //! redact     the same events without secrets, names and places
 //! annotate   the same events from time zero on, with rows for phases, recompute and idle time
 //! ```
@@ -16,6 +16,7 @@
 mod annotate;
 mod document;
 mod json;
+mod link;
 mod redact;
 mod repair;
 mod select;

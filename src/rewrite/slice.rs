@@ -6,7 +6,8 @@ use std::str::FromStr;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use super::document::{Edit, Fate, Found, Nothing, Tour};
+use super::document::{Edit, Fate, Found, Tour};
+use super::link::Links;
 use super::repair::{self, Repaired, clip};
 use super::select::Selection;
 use super::{Progress, TOOL};
@@ -159,7 +160,23 @@ pub fn slice(
         return Err(Error::new(ErrorKind::Usage, message));
     }
     let trace = Trace::from_bytes(stored, &IngestOptions::default())?;
-    let selection = Selection::new(&trace, options)?;
+    // What is repaired on the way is noted at the end of what is written, so it is to be known before.
+    let odd = is_repaired(&trace.health);
+    let linked = Links::are_in(&trace);
+    let passes = if odd || linked { 3 } else { 2 };
+    let tour = |pass| Tour {
+        stored,
+        salvage: false,
+        pass: (pass, passes),
+        progress,
+    };
+    let mut links = Links::new(&trace);
+    let found = if odd || linked {
+        tour(1).survey(&mut links)?
+    } else {
+        Found::default()
+    };
+    let selection = Selection::new(&trace, options, &links.chains())?;
     // What is clipped by what comes next on its stream would not be without that.
     let mut lengths = FxHashMap::default();
     let mut clipped_ns = Ns::ZERO;
@@ -170,22 +187,8 @@ pub fn slice(
             lengths.insert(event.index(), length);
         }
     }
-    // What is repaired on the way is noted at the end of what is written, so it is to be known before.
-    let odd = is_repaired(&trace.health);
     let events = trace.events.len() as u64;
     drop(trace);
-    let passes = if odd { 3 } else { 2 };
-    let tour = |pass| Tour {
-        stored,
-        salvage: false,
-        pass: (pass, passes),
-        progress,
-    };
-    let found = if odd {
-        tour(1).survey(&mut Nothing)?
-    } else {
-        Found::default()
-    };
     let repaired = Repaired::new(&found);
     let sliced = Sliced {
         events: selection.count(),
