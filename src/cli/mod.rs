@@ -37,6 +37,7 @@ mod repair;
 mod report;
 mod rewrite;
 mod slice;
+mod temporary;
 mod threads;
 mod usage;
 

@@ -415,6 +415,46 @@ fn a_reader_that_went_away_is_no_failure() {
     );
 }
 
+/// Whatever ends the process leaves the old result and nothing else.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_process_that_is_killed_leaves_no_file_behind() {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    const O_TMPFILE: i32 = 0o20_200_000;
+    let folder = Folder::new();
+    let mut nameless = std::fs::OpenOptions::new();
+    nameless.write(true).custom_flags(O_TMPFILE);
+    // Not every file system has files without names.
+    let has_nameless = nameless.open(folder.path()).is_ok();
+    let event = r#"{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":1},"#;
+    let input = folder.write("in.json", format!("[{}]", event.repeat(400_000)));
+    let out = folder.write("out.json.gz", "the old result");
+    let entries = || -> Vec<String> {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    let mut command = command();
+    command.arg("repair").arg(&input).arg("-o").arg(&out);
+    let mut child = command.spawn().unwrap();
+    let is_writing = || {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+        let mut files = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+        files.any(|file| file.starts_with(folder.path()) && file != input)
+    };
+    while !is_writing() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    assert!(!child.wait().unwrap().success());
+    if has_nameless {
+        assert_eq!(entries(), ["in.json", "out.json.gz"]);
+    }
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "the old result");
+}
+
 #[test]
 fn wrong_files_and_options_are_refused() {
     let folder = Folder::new();
