@@ -49,6 +49,9 @@ pub(super) struct FileArgs {
     progress: When,
 
     /// Read the file instead of mapping it into memory
+    ///
+    /// For a file that another program may cut short meanwhile: what is gone of a mapped file ends this
+    /// program without a word (SIGBUS). It takes as much memory as the file has bytes.
     #[arg(long, help_heading = "Input")]
     no_mmap: bool,
 }
