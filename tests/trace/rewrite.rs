@@ -458,7 +458,7 @@ fn a_slice_has_both_ends_of_what_belongs_together_or_none() {
                 let [ph, name, ts, rest @ ..] = &fields[..] else {
                     panic!("{line}")
                 };
-                let rest: String = rest.iter().map(|field| format!(",{field}")).collect();
+                let rest = [&[""][..], rest].concat().join(",");
                 format!(r#"{{"ph":"{ph}","name":"{name}","ts":{ts},"pid":1,"tid":1{rest}}}"#)
             })
             .collect();
