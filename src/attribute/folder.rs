@@ -51,32 +51,42 @@ pub type Salvage = fn(&[u8]) -> Result<Salvaged>;
 pub struct Salvaged {
     /// A whole document with the events that are whole.
     pub content: Vec<u8>,
-    /// How many events it has.
-    pub events: u64,
     /// What was left out: ranges of bytes of the damaged content, the first ones.
     pub ranges: Vec<(u64, u64)>,
     /// How many bytes were left out in all ranges.
     pub bytes: u64,
-    /// Where and how compressed data is damaged, behind which nothing could be read.
+    /// About how many events that is; `None` when the content ends inside of the event array, for nobody
+    /// knows what came behind.
+    pub events_estimated: Option<u64>,
+    /// Where and how compressed data is damaged, behind which nothing could be read, or that the end of
+    /// the document is missing.
     pub damage: Option<String>,
     /// What was no JSON and has one sensible reading.
     pub findings: Health,
 }
 
 impl Salvaged {
-    /// What the record of the input says about it. The number of events is estimated from the
-    /// mean length of those that are whole.
-    fn lost(&self) -> LostContent {
-        let mean = (self.content.len() as u64)
-            .checked_div(self.events)
-            .unwrap_or(0)
-            .max(1);
-        LostContent {
+    /// What the record of the input says about it, when it said `before` that something was left out
+    /// by a repair.
+    fn lost(&self, before: Option<LostContent>) -> LostContent {
+        /// So many ranges are named.
+        const MAX_RANGES: usize = 1000;
+        let mut lost = LostContent {
             ranges: self.ranges.clone(),
             bytes: self.bytes,
-            events_estimated: self.bytes.div_ceil(mean),
+            events_estimated: self.events_estimated,
             damage: self.damage.clone(),
+        };
+        if let Some(before) = before {
+            lost.ranges.extend(before.ranges);
+            lost.ranges.sort_unstable();
+            lost.ranges.truncate(MAX_RANGES);
+            lost.bytes = lost.bytes.saturating_add(before.bytes);
+            let events = lost.events_estimated.zip(before.events_estimated);
+            lost.events_estimated = events.map(|(one, other)| one.saturating_add(other));
+            lost.damage = lost.damage.or(before.damage);
         }
+        lost
     }
 }
 
@@ -260,6 +270,22 @@ pub(crate) struct File<T = ()> {
     pub(crate) seen: T,
 }
 
+impl<T> File<T> {
+    /// The file, and what else was seen in it.
+    pub(crate) fn split(self) -> (File, T) {
+        let file = File {
+            record: self.record,
+            run: self.run,
+            folder: self.folder,
+            worker: self.worker,
+            time: self.time,
+            attribution: self.attribution,
+            seen: (),
+        };
+        (file, self.seen)
+    }
+}
+
 /// A file that could not be read.
 struct Refused {
     error: Error,
@@ -347,14 +373,8 @@ fn salvaged<T>(
     trace.bytes = bytes.len() as u64;
     let health = &mut trace.health;
     health.forget_places();
-    // The content notes what was just done to it, which is being told here.
-    for code in [
-        HealthCode::Salvaged,
-        HealthCode::Repaired,
-        HealthCode::ReplacedEvents,
-    ] {
-        health.forget(code);
-    }
+    // Of this file as it is now, whatever it has lost before.
+    health.forget(HealthCode::Salvaged);
     health.add(HealthCode::Salvaged, 1, Some(damage.reason()));
     health.merge(&salvaged.findings);
     let mut file = attributed_and(
@@ -365,7 +385,7 @@ fn salvaged<T>(
         |dissection| look(dissection, &salvaged.content),
     )?;
     file.record.partial = true;
-    file.record.lost = Some(salvaged.lost());
+    file.record.lost = Some(salvaged.lost(file.record.lost.take()));
     Ok(file)
 }
 

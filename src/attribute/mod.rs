@@ -46,12 +46,12 @@ pub use evidence::EvidenceKind;
 pub(crate) use file::FileAttribution;
 pub use file::{HostOperation, host_operations};
 pub(crate) use folder::{
-    File as AttributedFile, attribute_and, attributed, check_ranks, hash, nothing_readable,
-    put_in_order, read_each,
+    File as AttributedFile, attribute_and, attributed, attributed_bytes, check_ranks, hash,
+    nothing_readable, put_in_order, read_each,
 };
 pub use folder::{ProgressEvent, Request, Salvage, Salvaged, attribute_paths};
 #[cfg(feature = "batch")]
-pub(crate) use folder::{attributed_bytes, attribution_of, options_in_force};
+pub(crate) use folder::{attribution_of, options_in_force};
 pub use options::{AttributeOptions, RecomputeEvidence, StepRange};
 pub use phase::Phase;
 pub use result::{

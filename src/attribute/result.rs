@@ -96,9 +96,11 @@ pub struct LostContent {
     pub ranges: Vec<(u64, u64)>,
     /// How many bytes there are in all ranges.
     pub bytes: u64,
-    /// About how many events that is, by the mean length of those that were read.
-    pub events_estimated: u64,
-    /// Where and how compressed data is damaged; what was behind is not counted here.
+    /// About how many events that is, by the mean length of those that were read; `None` when the content
+    /// ends inside of the event array, for nobody knows what came behind.
+    pub events_estimated: Option<u64>,
+    /// Where and how compressed data is damaged, or that the end of the document is missing; what was
+    /// behind is not counted here.
     pub damage: Option<String>,
 }
 

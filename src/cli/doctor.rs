@@ -9,11 +9,13 @@ use super::exit::Exit;
 use super::output::{Target, say};
 use super::progress::Progress;
 use super::threads;
+use crate::attribute::Salvage;
 use crate::doctor::{Diagnosis, Examination, codes, diagnose_paths};
 use crate::error::{Error, ErrorKind, Result};
 use crate::health::{HealthCode, Severity};
 use crate::ingest::IngestOptions;
 use crate::report::{self, Document, codes_document, diagnosis_document};
+use crate::rewrite::salvage;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,6 +23,8 @@ Examples:
       Can this trace be trusted, and what is wrong with it?
   tracekit doctor runs/ --strict
       Fails when anything is missing from any trace, before numbers are drawn from them.
+  tracekit doctor killed.pt.trace.json.tmp --salvage
+      What the part of a damaged file can be used for that is whole.
   tracekit doctor --explain pre_window
       What a finding means, how it is found and what to do about it.
 
@@ -61,10 +65,17 @@ pub(super) struct Args {
     output: Output,
 }
 
-/// With how much of the machine to read.
+/// How to read, and with how much of the machine.
 #[derive(Debug, clap::Args)]
 struct Reading {
+    /// Read what is whole in damaged files; what is skipped is told
+    #[arg(long, conflicts_with = "explain", help_heading = "Input")]
+    salvage: bool,
+
     /// Read files instead of mapping them into memory
+    ///
+    /// For files that another program may cut short meanwhile: what is gone of a mapped file ends this
+    /// program without a word (SIGBUS). It takes as much memory as the files have bytes.
     #[arg(long, help_heading = "Input")]
     no_mmap: bool,
 
@@ -153,6 +164,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
             mmap: !args.reading.no_mmap,
             ..IngestOptions::default()
         },
+        salvage: args.reading.salvage.then_some(salvage as Salvage),
     };
     let progress = Progress::new(args.output.progress, args.output.quiet);
     let diagnosis = diagnose_paths(&examination, &|event| progress.observe(event))?;

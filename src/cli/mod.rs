@@ -38,6 +38,7 @@ mod repair;
 mod report;
 mod rewrite;
 mod slice;
+mod temporary;
 mod threads;
 mod usage;
 

@@ -1,10 +1,15 @@
 //! Where results and messages go: standard output or a file, and standard error.
 
-use std::fs::{self, File, OpenOptions};
+#[cfg(feature = "frames")]
+use std::fs::File;
+use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::args::Format;
+use super::temporary::Temporary;
+#[cfg(feature = "frames")]
+use super::temporary::create_beside;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ingest::discover;
 use crate::report::visible;
@@ -72,8 +77,7 @@ impl Target {
     /// Finds out before any work whether the file can be written.
     fn probed(path: PathBuf, given: &Path) -> Result<Self> {
         let failed = |error| Error::io(given, error);
-        let (temporary, _) = temporary(&path).map_err(failed)?;
-        fs::remove_file(&temporary).map_err(failed)?;
+        drop(Temporary::new(&path).map_err(failed)?);
         Ok(Self::File {
             path,
             given: given.to_owned(),
@@ -143,34 +147,16 @@ impl Target {
 
 /// Puts `result` in the place of `path` in one step.
 fn replace(path: &Path, result: &str) -> io::Result<()> {
-    let (temporary, mut file) = temporary(path)?;
-    let written = file
-        .write_all(result.as_bytes())
-        .and_then(|()| match fs::metadata(path) {
-            Ok(before) => file.set_permissions(before.permissions()),
-            Err(_) => Ok(()),
-        })
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // The failure to tell is the first one.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    let mut temporary = Temporary::new(path)?;
+    temporary.file().write_all(result.as_bytes())?;
+    temporary.keep_permissions()?;
+    temporary.put()
 }
 
-/// A new file beside `path`, on the same file system.
+/// A new file beside `path`, on the same file system, that has a name from the start.
+#[cfg(feature = "frames")]
 pub(super) fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
-    let process = std::process::id();
-    let mut number = 0_u32;
-    loop {
-        let temporary = path.with_file_name(format!(".tracekit-{process}-{number}.tmp"));
-        match File::create_new(&temporary) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1_000 => {
-                number += 1;
-            }
-            created => return Ok((temporary, created?)),
-        }
-    }
+    create_beside(path, |name| File::create_new(name))
 }
 
 #[cfg(unix)]

@@ -21,7 +21,8 @@ Examples:
 ///
 /// What is no JSON but has one sensible reading is repaired; every other byte stays, and numbers
 /// keep their text. Anything else is refused with its byte offset, unless --salvage is given. What
-/// was done is noted in the trace under tracekit_repair.
+/// was done is noted in the trace under tracekit_repair; in the array form, which has no place for
+/// notes, an event of that name says what was lost or clipped.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 #[command(after_help = "--help shows examples and exit codes.")]
@@ -92,6 +93,10 @@ fn lost(args: &Args, repaired: &Repaired) {
     const NAMED: usize = 10;
     if let Some(damage) = &repaired.damage {
         args.files.say(damage);
+    }
+    if repaired.lost.ends_open {
+        args.files
+            .say("its end is missing: how many events came behind is not known");
     }
     if repaired.lost.count == 0 {
         return;

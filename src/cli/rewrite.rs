@@ -11,6 +11,7 @@ use flate2::write::GzEncoder;
 use super::args::When;
 use super::output::{self, Target, say};
 use super::progress::Progress;
+use super::temporary::Temporary;
 use crate::attribute::ProgressEvent;
 use crate::error::{Error, Result};
 use crate::ingest::{IngestOptions, Source};
@@ -48,6 +49,9 @@ pub(super) struct FileArgs {
     progress: When,
 
     /// Read the file instead of mapping it into memory
+    ///
+    /// For a file that another program may cut short meanwhile: what is gone of a mapped file ends this
+    /// program without a word (SIGBUS). It takes as much memory as the file has bytes.
     #[arg(long, help_heading = "Input")]
     no_mmap: bool,
 }
@@ -120,20 +124,11 @@ impl FileArgs {
                 self.pipe(file, work)
             }
             Target::File { path, .. } => {
-                let (temporary, file) = output::temporary(path).map_err(failed)?;
-                let done = self.compress(file, work).and_then(|(done, file)| {
-                    if let Ok(before) = fs::metadata(path) {
-                        file.set_permissions(before.permissions()).map_err(failed)?;
-                    }
-                    drop(file);
-                    fs::rename(&temporary, path).map_err(failed)?;
-                    Ok(done)
-                });
-                if done.is_err() {
-                    // The failure to tell is the first one.
-                    let _ = fs::remove_file(&temporary);
-                }
-                done
+                let mut temporary = Temporary::new(path).map_err(failed)?;
+                let (done, _) = self.compress(temporary.file(), work)?;
+                temporary.keep_permissions().map_err(failed)?;
+                temporary.put().map_err(failed)?;
+                Ok(done)
             }
         }
     }
@@ -244,15 +239,13 @@ impl<W: Write> Write for Gone<W> {
 
 /// Puts `text` in the place of `path` in one step, readable for its owner only.
 pub(super) fn write_private(path: &Path, text: &str) -> Result<()> {
-    let failed = |error| Error::io(path, error);
-    let (temporary, mut file) = output::temporary(path).map_err(failed)?;
-    let written = private(&file)
-        .and_then(|()| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written.map_err(failed)
+    let write = || {
+        let mut temporary = Temporary::new(path)?;
+        private(temporary.file())?;
+        temporary.file().write_all(text.as_bytes())?;
+        temporary.put()
+    };
+    write().map_err(|error| Error::io(path, error))
 }
 
 #[cfg(unix)]

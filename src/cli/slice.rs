@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::exit::Exit;
 use super::reading::step_range;
+use super::repair::repairs;
 use super::rewrite::{EXIT_CODES, FileArgs};
 use crate::attribute::StepRange;
 use crate::error::Result;
@@ -27,7 +28,8 @@ Times:
 /// Keeps what starts on the host in the part, ranges that are open at its start, the device work
 /// that was launched in it (whenever that runs), flows with both ends, and all names and metadata.
 /// Sums by phase, launches and recompute of a step are those of the whole trace; where its device
-/// window starts is not, for the step before is gone.
+/// window starts is not, for the step before is gone. What is no JSON is written as tracekit repair
+/// does it, and noted under tracekit_repair.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 #[command(after_help = "--help shows examples and exit codes.")]
@@ -73,6 +75,10 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     if let (Some(first), Some(last)) = (sliced.steps.first(), sliced.steps.last()) {
         // Writing to a string cannot fail.
         let _ = write!(line, "; steps {first} to {last}");
+    }
+    let repairs = repairs(&sliced.repaired);
+    if !repairs.is_empty() {
+        line.extend(["; repaired: ", &repairs.join(", ")]);
     }
     args.files.say(&line);
     Ok(Exit::Done)

@@ -73,7 +73,7 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
         HealthCode::FailedInput => [
             "The file has the name or the content of a trace, and reading it stops at the byte named: it is cut off or is no JSON there.",
             "Nothing of the file is in any number.",
-            "Record it again and wait until the profiler has closed the file; tracekit repair rescues the events before that byte.",
+            "Record it again and wait until the profiler has closed the file. --salvage reads what is whole in it, and tracekit repair --salvage writes that as a trace of its own.",
         ],
         HealthCode::ForeignTrace => [
             "The file has the form of a Chrome trace, but no event has a category of the PyTorch profiler and nothing else in it is of that profiler.",
@@ -283,9 +283,9 @@ fn texts(code: HealthCode) -> [&'static str; 3] {
             "Nothing; go back to the whole trace for the whole.",
         ],
         HealthCode::Repaired => [
-            "A note in the file (tracekit_repair) says what tracekit repair or redact changed: text that was no JSON, missing commas, impossible overlaps that it clipped. The count is that of all changes.",
+            "A note in the file (tracekit_repair) says what tracekit repair, redact or slice changed: text that was no JSON, missing commas, impossible overlaps that they clipped (slice notes these under tracekit_slice). The count is that of all changes; the time is what was clipped, its share that of the device time before.",
             "None, but for clipped events: their durations are shorter than the profiler wrote, which is kept in their arguments.",
-            "Nothing.",
+            "Nothing where only text was changed. Where events were clipped, compare with another capture before deciding anything on these kernels; update the driver.",
         ],
         HealthCode::UnterminatedArray => [
             "The file is a bare array without its closing bracket, which the format allows.",

@@ -11,8 +11,8 @@ use super::explanation::explained;
 use super::measure::{Measured, Measures};
 use super::verdict::{Context, verdict, weigh};
 use crate::attribute::{
-    AttributeOptions, AttributedFile, ProgressEvent, Request, SkippedInput, Tool, attributed,
-    check_ranks, nothing_readable, put_in_order, read_each,
+    AttributeOptions, AttributedFile, Dissection, ProgressEvent, Request, Salvage, SkippedInput,
+    Tool, attributed, attributed_bytes, check_ranks, nothing_readable, put_in_order, read_each,
 };
 use crate::error::{Error, Result};
 use crate::health::{Health, HealthCode, HealthEntry};
@@ -28,6 +28,8 @@ pub struct Examination<'a> {
     pub paths: &'a [PathBuf],
     /// How to read.
     pub ingest: IngestOptions,
+    /// What makes a whole trace out of a damaged one; a damaged trace is not usable without.
+    pub salvage: Option<Salvage>,
 }
 
 /// Reads every trace under the paths of `examination` and says what it can be used for.
@@ -48,7 +50,7 @@ pub fn diagnose_paths(
         ranks: Vec::new(),
         expect: Vec::new(),
         hash_inputs: false,
-        salvage: None,
+        salvage: examination.salvage,
     };
     let read: Vec<Result<Read>> = read_each(&inputs, progress, |input| read(input, &request));
     let mut skipped: Vec<SkippedFile> = skipped
@@ -138,7 +140,17 @@ fn read(input: &Input, request: &Request<'_>) -> Result<Read> {
     };
     let bytes = source.bytes();
     if error.is_damage() && (is_trace_name(&input.path) || kind::may_be_a_trace(bytes)) {
-        return Ok(Read::Damaged(error));
+        let measure = |dissection: &Dissection<'_>, _: &[u8]| Ok(Measures::new(dissection.trace));
+        return Ok(match request.salvage {
+            Some(_) => match attributed_bytes(input, bytes, request, measure) {
+                Ok(file) => {
+                    let (file, measures) = file.split();
+                    Read::Trace(Box::new(file), measures)
+                }
+                Err(_) => Read::Damaged(error),
+            },
+            None => Read::Damaged(error),
+        });
     }
     let kind = kind::kind_of(&kind::head_of(bytes));
     let reason = match kind {

@@ -87,6 +87,12 @@ impl Measures {
                 let raw = Ns(entry.raw_ns.unwrap_or(0));
                 Measured::time(entry.repaired_ns.map(Ns), raw, Basis::DeviceTime)
             }
+            // Before it was clipped, as above.
+            HealthCode::Repaired => {
+                let clipped = time.unwrap_or_default();
+                let raw = Ns(device_time.0.saturating_add(clipped.0));
+                Measured::time(time, raw, Basis::DeviceTime)
+            }
             HealthCode::OutlierCollective | HealthCode::StartSkew => {
                 let windows = file.devices.iter().map(|device| device.timeline.window_ns);
                 let window = windows.max().unwrap_or_default();

@@ -142,7 +142,10 @@ pub(super) fn weigh(
             (in_mind.min(Impact::Care), &[Use::HostTime])
         }
         HealthCode::WorkBeforeLaunch => (in_mind, &[Use::LaunchDelays]),
-        HealthCode::LaneOverlapRepaired => (in_mind.min(Impact::Care), &[Use::DeviceTime]),
+        // Of a file that was repaired, what was clipped.
+        HealthCode::LaneOverlapRepaired | HealthCode::Repaired => {
+            (in_mind.min(Impact::Care), &[Use::DeviceTime])
+        }
         HealthCode::OutlierCollective => (in_mind, &[Use::DeviceTime, Use::RankComparison]),
         HealthCode::StartSkew => match share {
             Some(share) if share >= SKEWED => (Impact::Spoils, &[Use::RankComparison]),
@@ -167,7 +170,6 @@ pub(super) fn weigh(
         | HealthCode::NonObjectEvent
         | HealthCode::UnknownPh
         | HealthCode::Sliced
-        | HealthCode::Repaired
         | HealthCode::UnterminatedArray
         | HealthCode::TrailingComma
         | HealthCode::ControlCharacters

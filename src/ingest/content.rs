@@ -28,6 +28,9 @@ const MAX_GAP: usize = 4096;
 /// How far a guess where reading can go on may look to both sides.
 const LOOK: usize = 4096;
 
+/// How much text is looked at to find out whether a list is inside of an event.
+const LONGEST_LIST: usize = 1 << 20;
+
 /// Keys of Kineto and of the trace format behind an event array.
 const KEYS: [&[u8]; 22] = [
     b"traceName\"",
@@ -384,43 +387,61 @@ impl<'a> Content<'a> {
     }
 
     /// True when the bracket that is next can be the end of the event array: the document ends
-    /// behind it, or goes on with a key when the array is not the `whole` of it.
+    /// behind it, or goes on with a key when the array is not the `whole` of it. Content that is cut
+    /// behind the bracket can have gone on so.
     pub(crate) fn can_end(&mut self, whole: bool) -> Result<bool> {
-        while self.window().len() - self.at < LOOK && self.more()? {}
-        let behind = trim_start(&self.window()[self.at + 1..]);
-        Ok(match behind.split_first() {
-            None => true,
-            Some(_) if whole => false,
-            Some((b'}', rest)) => trim_start(rest).is_empty(),
-            Some((b',', rest)) => match trim_start(rest).split_first() {
-                Some((b'"', key)) => {
-                    let quote = super::escape::read(&key[..key.len().min(LOOK)]);
-                    let quote = quote.map(|text| text.raw.len());
-                    quote.is_some_and(|quote| trim_start(&key[quote + 1..]).starts_with(b":"))
-                }
-                // A comma too many.
-                Some((b'}', rest)) => trim_start(rest).is_empty(),
-                _ => false,
-            },
-            Some(_) => false,
-        })
+        self.see(LOOK)?;
+        Ok(can_end(&self.near(self.at), whole))
+    }
+
+    /// Sees to it that so many bytes from here on are in the window, or all that are left.
+    fn see(&mut self, count: usize) -> Result<()> {
+        while self.window().len() - self.at < count && self.more()? {}
+        Ok(())
+    }
+
+    /// What is seen from a bracket or brace. It is as much in mapped content as in compressed content,
+    /// so that both are read alike.
+    fn near(&self, at: usize) -> Near<'_> {
+        Near::new(self.window(), at, self.last)
     }
 
     /// Goes to the next place from here on where an event seems to start, or the event array seems
-    /// to end; `None` is the end of the content.
-    pub(crate) fn resume(&mut self) -> Result<Option<Resume>> {
+    /// to end; `None` is the end of the content. It costs what is passed.
+    pub(crate) fn resume(&mut self, whole: bool) -> Result<Option<Resume>> {
         self.search(LOOK, |window, from, until, last| {
-            let event = split::next_event(window, from, until);
-            let before = event.unwrap_or(until);
-            let end = memchr::memchr_iter(b']', &window[from..before])
-                .map(|at| from + at)
-                .find(|at| looks_like_end(window, *at, last));
-            match (end, event) {
-                (Some(end), _) => Some((end, Resume::End)),
-                (None, Some(event)) => Some((event, Resume::Event)),
-                (None, None) => None,
-            }
+            memchr::memchr2_iter(b'{', b']', &window[from..until]).find_map(|at| {
+                let near = Near::new(window, from + at, last);
+                let found = if window[from + at] == b'{' {
+                    near.looks_like_event().then_some(Resume::Event)
+                } else {
+                    (looks_like_end(&near) && can_end(&near, whole)).then_some(Resume::End)
+                };
+                Some((from + at, found?))
+            })
         })
+    }
+
+    /// Finds out whether the element, or the closing bracket, that is next is inside of an event that
+    /// could not be read: whether the text from there on closes a list, and then the event around it.
+    /// Gives also up to which offset the text was looked at.
+    ///
+    /// Text behind damage is no proof of what is around it. What closes an event, with the next event
+    /// or the end of the array behind it, was inside of it; whatever else follows, a stray bracket, the
+    /// end of cut content, is taken for the event array, so that nothing whole is lost.
+    pub(crate) fn is_inside_event(&mut self, whole: bool) -> Result<(Option<u64>, u64)> {
+        self.see(LONGEST_LIST)?;
+        let window = self.window();
+        let seen = &window[..window.len().min(self.at + LONGEST_LIST)];
+        let last = self.last && seen.len() == window.len();
+        let mut scanner = Scanner::new(seen, self.at);
+        let (behind, reach) = match list_inside_event(&mut scanner, seen, last, whole) {
+            Ok(behind) => (behind, scanner.pos),
+            Err(Fault::Unexpected(at, _)) => (None, at),
+            Err(Fault::End) => (None, seen.len()),
+        };
+        let offset = |at: usize| self.base + at as u64;
+        Ok((behind.map(offset), offset(reach)))
     }
 
     /// Goes to the key of the event array from here on; false at the end of the content.
@@ -481,22 +502,144 @@ impl<'a> Content<'a> {
     }
 }
 
+/// What is around a bracket or brace, as far as guesses look.
+struct Near<'a> {
+    text: &'a [u8],
+    /// Where the bracket is in the text.
+    at: usize,
+    /// The content ends with the text.
+    last: bool,
+}
+
+impl<'a> Near<'a> {
+    fn new(window: &'a [u8], at: usize, last: bool) -> Self {
+        let start = at.saturating_sub(LOOK);
+        let end = window.len().min(at + LOOK);
+        Self {
+            text: &window[start..end],
+            at: at - start,
+            last: last && end == window.len(),
+        }
+    }
+
+    fn looks_like_event(&self) -> bool {
+        split::looks_like_event(self.text, self.at)
+    }
+
+    /// What comes behind the bracket.
+    fn behind(&self) -> &'a [u8] {
+        trim_start(&self.text[self.at + 1..])
+    }
+}
+
+/// True when the bracket can be the end of the event array, which is the `whole` of the document or not.
+fn can_end(near: &Near<'_>, whole: bool) -> bool {
+    let ends = |rest: &[u8]| near.last && trim_start(rest).is_empty();
+    match near.behind().split_first() {
+        // Cut there, or white space without end.
+        None => true,
+        Some(_) if whole => false,
+        Some((b'}', rest)) => ends(rest),
+        Some((b',', rest)) => match trim_start(rest).split_first() {
+            Some((b'"', key)) => match super::escape::read(key) {
+                Some(text) => {
+                    let behind = trim_start(&key[text.raw.len() + 1..]);
+                    behind.starts_with(b":") || ends(behind)
+                }
+                None => near.last,
+            },
+            // A comma too many.
+            Some((b'}', rest)) => ends(rest),
+            Some(_) => false,
+            None => near.last,
+        },
+        Some(_) => false,
+    }
+}
+
 /// True for a bracket behind an event with a known key, or the end of the document, behind it.
-fn looks_like_end(window: &[u8], bracket: usize, last: bool) -> bool {
-    let before = &window[..bracket];
+fn looks_like_end(near: &Near<'_>) -> bool {
+    let before = &near.text[..near.at];
     let spaces = before.iter().rev().take_while(|byte| is_space(**byte));
     let event = before.len() - spaces.count();
     if !before[..event].ends_with(b"}") {
         return false;
     }
-    let behind = trim_start(&window[bracket + 1..]);
-    match behind.split_first() {
-        None => last,
-        Some((b'}', rest)) => last && trim_start(rest).is_empty(),
+    match near.behind().split_first() {
+        None => near.last,
+        Some((b'}', rest)) => near.last && trim_start(rest).is_empty(),
         Some((b',', rest)) => trim_start(rest)
             .strip_prefix(b"\"")
             .is_some_and(|key| KEYS.iter().any(|known| key.starts_with(known))),
         Some(_) => false,
+    }
+}
+
+/// Passes the rest of a list, from an element or the closing bracket on, and what closes the event
+/// around it: where the list ends when there is one.
+///
+/// ```text
+/// {"name":"the "op"","args":{"list":[{"a":1},{"ph":"X"}],"b":2}},{"ph":"X"},…
+///                                           └ from here  ├──────┘└ an event: it was inside
+///                                                        └ the list ends
+/// ```
+fn list_inside_event(
+    scanner: &mut Scanner<'_>,
+    seen: &[u8],
+    last: bool,
+    whole: bool,
+) -> Scan<Option<usize>> {
+    while scanner.peek() != Some(b']') {
+        scanner.skip()?;
+        match scanner.space() {
+            Some(b',') => {
+                scanner.pos += 1;
+                scanner.space();
+            }
+            Some(b']') => {}
+            _ => return Ok(None),
+        }
+    }
+    scanner.pos += 1;
+    let behind = scanner.pos;
+    let mut closed = false;
+    loop {
+        match scanner.space() {
+            Some(b'}') => {
+                scanner.pos += 1;
+                closed = true;
+            }
+            Some(b']') => {
+                let near = Near::new(seen, scanner.pos, last);
+                let ends = !near.behind().is_empty() || (whole && near.last);
+                if closed && ends && can_end(&near, whole) {
+                    return Ok(Some(behind));
+                }
+                scanner.pos += 1;
+            }
+            Some(b',') => {
+                scanner.pos += 1;
+                match scanner.space() {
+                    Some(b'{')
+                        if closed && Near::new(seen, scanner.pos, last).looks_like_event() =>
+                    {
+                        return Ok(Some(behind));
+                    }
+                    // A comma too many.
+                    Some(b'}' | b']') => {}
+                    Some(_) => {
+                        scanner.skip()?;
+                        if scanner.space() == Some(b':') {
+                            scanner.pos += 1;
+                            scanner.space();
+                            scanner.skip()?;
+                        }
+                    }
+                    None => return Ok(None),
+                }
+            }
+            _ => return Ok(None),
+        }
     }
 }
 

@@ -65,6 +65,7 @@ pub(crate) use content::{Columns, Content, Piece, Resume, Trouble};
 pub(crate) use escape::{decode_into, quote_into};
 pub(crate) use mend::mend;
 pub(crate) use number::parse_micros;
+pub(crate) use pairs::pairs;
 
 use crate::error::Result;
 use crate::model::Trace;

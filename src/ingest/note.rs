@@ -12,6 +12,7 @@ use super::text::Scanner;
 use crate::error::Result;
 use crate::health::{Health, HealthCode, Severity};
 use crate::model::{NotedLoss, Ph, Rewriting, Trace};
+use crate::units::Ns;
 
 /// Keys of notes; a number is behind them when there was one already.
 const REPAIR: &str = "tracekit_repair";
@@ -119,9 +120,11 @@ pub(super) fn count(rewriting: &Rewriting, health: &mut Health) {
         }
     }
     health.add(HealthCode::Repaired, harmless, Some(named.join(", ")));
-    if let Some(left_out) = rewriting.left_out {
-        health.add(HealthCode::Sliced, left_out.max(1), None);
+    if rewriting.clipped_ns > Ns::ZERO {
+        health.add_time(HealthCode::Repaired, rewriting.clipped_ns, None);
     }
+    // A slice that has all events is whole.
+    health.add(HealthCode::Sliced, rewriting.left_out.unwrap_or(0), None);
 }
 
 /// The members of the note `text`; nothing when it is not by tracekit.
@@ -159,17 +162,19 @@ fn natural(value: Value<'_>) -> u64 {
 fn add_repair(text: &[u8], rewriting: &mut Rewriting) {
     let mut lost = NotedLoss::default();
     let mut is_partial = false;
-    let mut cut = false;
+    let (mut brackets, mut ends_open) = (0, false);
     members(text, |key, value| match key {
         b"lost" => lost.ranges = ranges(value),
         b"lost_bytes" => lost.bytes = natural(value),
-        b"lost_events_estimated" => lost.events_estimated = natural(value),
+        b"lost_events_estimated" => lost.events_estimated = Some(natural(value)),
+        b"ends_open" => ends_open = matches!(value, Value::Bool(true)),
         b"lost_ranges" => is_partial |= natural(value) > 0,
         b"damage" => {
             lost.damage = row::text_of(value, &mut String::new()).map(str::to_owned);
         }
         // An object that was not closed has lost what came behind.
-        b"brackets_added" => cut |= natural(value) > 0,
+        b"brackets_added" => brackets = natural(value),
+        b"clipped_ns" => add_clipped(value, rewriting),
         _ => {
             let Ok(key) = std::str::from_utf8(key) else {
                 return;
@@ -189,24 +194,41 @@ fn add_repair(text: &[u8], rewriting: &mut Rewriting) {
             }
         }
     });
-    if cut {
+    if brackets > 0 {
         lost.damage
             .get_or_insert_with(|| "its end was missing".to_owned());
     }
     if !is_partial && lost.bytes == 0 && lost.damage.is_none() {
         return;
     }
+    // One bracket is that of the object: it was cut behind its events.
+    if ends_open {
+        lost.events_estimated = None;
+    } else if brackets < 2 {
+        lost.events_estimated.get_or_insert(0);
+    }
+    let first = rewriting.lost.is_none();
     let all = rewriting.lost.get_or_insert_default();
     all.ranges.append(&mut lost.ranges);
     all.ranges.sort_unstable();
     all.ranges.truncate(MAX_RANGES);
     all.bytes = all.bytes.saturating_add(lost.bytes);
-    let events = &mut all.events_estimated;
-    *events = events.saturating_add(lost.events_estimated);
+    all.events_estimated = if first {
+        lost.events_estimated
+    } else {
+        let events = all.events_estimated.zip(lost.events_estimated);
+        events.map(|(one, other)| one.saturating_add(other))
+    };
     all.damage = match (all.damage.take(), lost.damage) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     };
+}
+
+/// Adds time that was clipped.
+fn add_clipped(value: Value<'_>, rewriting: &mut Rewriting) {
+    let clipped = i64::try_from(natural(value)).unwrap_or(i64::MAX);
+    rewriting.clipped_ns = Ns(rewriting.clipped_ns.0.saturating_add(clipped));
 }
 
 /// Pairs of offsets.
@@ -240,17 +262,23 @@ fn ranges(value: Value<'_>) -> Vec<(u64, u64)> {
 }
 
 fn add_slice(text: &[u8], rewriting: &mut Rewriting) {
-    let (mut kept, mut of, mut any) = (0, 0, false);
+    let (mut kept, mut of, mut clipped, mut any) = (0, 0, 0, false);
     members(text, |key, value| {
         any = true;
         match key {
             b"events" => kept = natural(value),
             b"of" => of = natural(value),
+            b"clipped_events" => clipped = natural(value),
+            b"clipped_ns" => add_clipped(value, rewriting),
             _ => {}
         }
     });
     if any {
         let left_out = rewriting.left_out.get_or_insert(0);
         *left_out = left_out.saturating_add(of.saturating_sub(kept));
+    }
+    if clipped > 0 {
+        let changes = rewriting.changes.entry("clipped_events").or_insert(0);
+        *changes = changes.saturating_add(clipped);
     }
 }

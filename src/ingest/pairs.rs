@@ -20,20 +20,10 @@ pub(super) fn pair(
     near: (i64, i64),
     health: &mut Health,
 ) {
-    let mut ends: Vec<EventId> = events
-        .ids()
-        .filter(|id| {
-            matches!(events.ph(*id), Ph::BEGIN | Ph::END)
-                && events.flags(*id).has(EventFlags::HAS_TS)
-        })
-        .collect();
-    // Stable: file order decides between equal times.
-    ends.sort_by_key(|id| (events.track(*id), events.ts[id.index()]));
+    let pairs = pairs(events);
     let last = last_timestamp(events, near);
     let EventTable {
-        ph,
         name,
-        track: tracks,
         ts,
         offset,
         dur,
@@ -44,29 +34,50 @@ pub(super) fn pair(
         health.count(code, offset.get(id.index()), strings.get(name[id.index()]));
     };
     let mut lengths = Vec::new();
-    let mut close = |begin: EventId, end: i64| {
-        let at = begin.index();
-        lengths.push((begin.0, (end - ts[at]).max(0)));
-        flags[at].set(EventFlags::HAS_DUR);
-    };
-    for ids in ends.chunk_by(|a, b| tracks[a.index()] == tracks[b.index()]) {
-        let mut open = Open::default();
-        for id in ids {
-            if ph[id.index()] == Ph::BEGIN {
-                open.begin(*id, name[id.index()]);
+    for (begin, end) in pairs {
+        let (begin, until) = match (begin, end) {
+            (Some(begin), Some(end)) => (begin, ts[end.index()]),
+            (Some(begin), None) => {
+                note(HealthCode::UnclosedBegin, begin);
+                (begin, last)
+            }
+            (None, Some(end)) => {
+                note(HealthCode::UnmatchedEnd, end);
                 continue;
             }
-            match open.end(name[id.index()]) {
-                Some(begin) => close(begin, ts[id.index()]),
-                None => note(HealthCode::UnmatchedEnd, *id),
-            }
-        }
-        for begin in open.rest() {
-            close(begin, last);
-            note(HealthCode::UnclosedBegin, begin);
-        }
+            (None, None) => continue,
+        };
+        let at = begin.index();
+        lengths.push((begin.0, (until - ts[at]).max(0)));
+        flags[at].set(EventFlags::HAS_DUR);
     }
     dur.replace(lengths);
+}
+
+/// Every timed `B` with its `E`, each of them alone when it has none.
+pub(crate) fn pairs(events: &EventTable) -> Vec<(Option<EventId>, Option<EventId>)> {
+    let mut ends: Vec<EventId> = events
+        .ids()
+        .filter(|id| {
+            matches!(events.ph(*id), Ph::BEGIN | Ph::END)
+                && events.flags(*id).has(EventFlags::HAS_TS)
+        })
+        .collect();
+    // Stable: file order decides between equal times.
+    ends.sort_by_key(|id| (events.track(*id), events.ts[id.index()]));
+    let mut pairs = Vec::with_capacity(ends.len());
+    for ids in ends.chunk_by(|a, b| events.track(*a) == events.track(*b)) {
+        let mut open = Open::default();
+        for id in ids {
+            if events.ph(*id) == Ph::BEGIN {
+                open.begin(*id, events.name(*id));
+            } else {
+                pairs.push((open.end(events.name(*id)), Some(*id)));
+            }
+        }
+        pairs.extend(open.rest().map(|begin| (Some(begin), None)));
+    }
+    pairs
 }
 
 /// The latest time that an event names, and not the time that a writer set for a day later.

@@ -35,7 +35,8 @@ pub(super) fn last_event(data: &[u8], from: usize, until: usize) -> Option<usize
         .find(|at| looks_like_event(data, *at))
 }
 
-fn looks_like_event(data: &[u8], brace: usize) -> bool {
+/// True for a brace that looks like the start of an event behind another one.
+pub(super) fn looks_like_event(data: &[u8], brace: usize) -> bool {
     let before = trim_end(&data[..brace]);
     let Some(before) = before.strip_suffix(b",") else {
         return false;

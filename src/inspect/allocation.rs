@@ -167,7 +167,7 @@ struct Place {
 fn places_of_rows(trace: &Trace) -> Vec<Place> {
     let tracks = trace.tracks.iter();
     let mut rows: Vec<(TrackId, _)> = tracks.map(|(it, _)| (it, trace.row_text(it))).collect();
-    rows.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
+    rows.sort_unstable_by_key(|(_, text)| *text);
     let mut places = vec![Place::default(); rows.len()];
     let mut place = Place::default();
     for (number, (track, text)) in rows.iter().enumerate() {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::units::Ns;
+
 /// `distributedInfo`: the place of the file in a distributed job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DistributedInfo {
@@ -38,6 +40,8 @@ pub struct Rewriting {
     pub lost: Option<NotedLoss>,
     /// What `repair` changed without losing anything, and how often, by the name in its note.
     pub changes: BTreeMap<&'static str, u64>,
+    /// How much time was clipped from events that impossibly overlapped.
+    pub clipped_ns: Ns,
     /// How many events `slice` left out; `None` when the trace is no slice.
     pub left_out: Option<u64>,
 }
@@ -49,8 +53,8 @@ pub struct NotedLoss {
     pub ranges: Vec<(u64, u64)>,
     /// How many bytes there are in all ranges.
     pub bytes: u64,
-    /// About how many events that was.
-    pub events_estimated: u64,
+    /// About how many events that was; `None` when the content ended inside of the event array.
+    pub events_estimated: Option<u64>,
     /// How compressed data was damaged, or that the end of the file was missing.
     pub damage: Option<String>,
 }

@@ -8,7 +8,7 @@
 
 use std::io::Write;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 
 use super::json::Tokens;
 use super::{OUTPUT, Progress};
@@ -53,6 +53,11 @@ pub(super) trait Edit {
         None
     }
 
+    /// All members to add at the end of the object form.
+    fn extra_members(&mut self) -> Vec<(String, String)> {
+        self.extra_member().into_iter().collect()
+    }
+
     /// An event to add at the end of the array form.
     fn extra_event(&mut self) -> Option<String> {
         None
@@ -81,7 +86,7 @@ pub(super) struct Tour<'a> {
 }
 
 /// Keys that occur more than once, and how often.
-pub(super) type Repeated = FxHashMap<Box<[u8]>, u32>;
+pub(super) type Repeated = HashMap<Box<[u8]>, u32>;
 
 /// What was found in a document.
 #[derive(Debug, Default)]
@@ -122,8 +127,12 @@ pub struct Lost {
     pub count: u64,
     /// How many bytes are in them.
     pub bytes: u64,
-    /// About how many events that is, by the mean length of the elements that were read.
-    pub events_estimated: u64,
+    /// About how many events that is, by the mean length of the elements that were read; `None` when
+    /// the content ends inside of the event array, for nobody knows what came behind.
+    pub events_estimated: Option<u64>,
+    /// The content ends inside of the event array, where the form of the trace or damage before the end
+    /// says that something is missing there.
+    pub ends_open: bool,
 }
 
 /// So many ranges are named one by one.
@@ -172,9 +181,13 @@ impl Tour<'_> {
             repeated,
             out,
             found: Found::default(),
-            seen: FxHashMap::default(),
-            replaced: FxHashSet::default(),
+            seen: HashMap::default(),
+            replaced: HashSet::default(),
             array: Err("no traceEvents array"),
+            is_object: false,
+            is_open: false,
+            looked: 0,
+            reach: 0,
             text: Vec::new(),
             edited: Vec::new(),
         };
@@ -217,11 +230,19 @@ struct Walk<'a, 'e> {
     out: &'e mut dyn Write,
     found: Found,
     /// How often each top-level key has occurred.
-    seen: FxHashMap<Box<[u8]>, u32>,
+    seen: HashMap<Box<[u8]>, u32>,
     /// What top-level keys were replaced by.
-    replaced: FxHashSet<String>,
+    replaced: HashSet<String>,
     /// Whether there is an event array, or what is there instead.
     array: std::result::Result<(), &'static str>,
+    /// It is the object form.
+    is_object: bool,
+    /// The event array has no closing bracket.
+    is_open: bool,
+    /// How many bytes were looked at in vain, those looked at again counted again.
+    looked: u64,
+    /// Up to which offset.
+    reach: u64,
     /// The current piece as JSON.
     text: Vec<u8>,
     edited: Vec<u8>,
@@ -236,7 +257,10 @@ impl Walk<'_, '_> {
         let first = self.content.space(&mut gap)?;
         self.write(&gap)?;
         match first {
-            Some(b'{') => self.object()?,
+            Some(b'{') => {
+                self.is_object = true;
+                self.object()?;
+            }
             Some(b'[') => {
                 self.array = Ok(());
                 if !self.events(true, true)? {
@@ -270,8 +294,12 @@ impl Walk<'_, '_> {
         found.health = self.content.health.clone();
         let kept = self.content.offset().saturating_sub(found.lost.bytes);
         let mean = kept.checked_div(found.events).unwrap_or(0).max(1);
-        found.lost.events_estimated = found.lost.bytes.div_ceil(mean);
         found.damage = self.content.damage().map(ToString::to_string);
+        // A bare array may end without its bracket.
+        let is_lost = self.is_object || found.lost.count > 0 || found.damage.is_some();
+        found.lost.ends_open = self.is_open && is_lost;
+        let estimated = found.lost.bytes.div_ceil(mean);
+        found.lost.events_estimated = (!found.lost.ends_open).then_some(estimated);
         found.repeated = self
             .seen
             .into_iter()
@@ -333,8 +361,12 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        if let Some((key, value)) = self.edit.extra_member() {
-            let comma = if between.any { "," } else { "" };
+        for (key, value) in self.edit.extra_members() {
+            let comma = if std::mem::replace(&mut between.any, true) {
+                ","
+            } else {
+                ""
+            };
             let key = self.unused(&key);
             self.write(format!("{comma}\n  \"{key}\": {value}").as_bytes())?;
         }
@@ -355,9 +387,11 @@ impl Walk<'_, '_> {
     /// Goes on at the event array, when that is still to come, behind text that cannot be read from
     /// `start` on; else what is left is lost.
     fn recover(&mut self, trouble: Trouble, start: u64) -> Step<()> {
-        if !self.tour.salvage || matches!(trouble, Trouble::Content(_)) {
-            return Err(trouble);
-        }
+        let reach = match trouble {
+            Trouble::Text { reach, .. } if self.tour.salvage => reach,
+            trouble => return Err(trouble),
+        };
+        self.looked(start, reach);
         let found = self.array.is_err() && self.content.find_events()?;
         if !found {
             self.content.rest(|_| Ok(()))?;
@@ -505,7 +539,7 @@ impl Walk<'_, '_> {
                         between.comma = None;
                         let from = self.content.offset();
                         self.content.pass(1);
-                        resumed = self.resume(from, reach)?;
+                        resumed = self.resume(from, reach, whole)?;
                         continue;
                     }
                     Err(trouble) => return Err(trouble),
@@ -532,7 +566,7 @@ impl Walk<'_, '_> {
                         continue;
                     }
                     let from = self.content.offset();
-                    resumed = self.resume(from, from)?;
+                    resumed = self.resume(from, from, whole)?;
                 }
                 Some(_) => return Err(self.content.unexpected("expected `,` or `]`")),
             }
@@ -541,6 +575,7 @@ impl Walk<'_, '_> {
             self.found.brackets += 1;
         }
         if keep {
+            self.is_open = !closed;
             if whole && let Some(event) = self.edit.extra_event() {
                 let comma = if between.any { "," } else { "" };
                 self.write(format!("{comma}\n{event}").as_bytes())?;
@@ -576,44 +611,64 @@ impl Walk<'_, '_> {
     }
 
     /// Passes text that cannot be read, from `from` on, up to the next event that can be read as a
-    /// whole, which is passed as well; or up to the end of the array.
+    /// whole, which is passed as well; or up to the end of the array. The text was looked at up to
+    /// `reach`.
     ///
     /// An event that seems to start inside what was read already is tried as well, for a missing
-    /// bracket makes the reader swallow many whole events before it finds out. So that no file makes
-    /// this take long, such tries may cost so many times what was read first; then reading goes on
-    /// behind all that was looked at.
-    fn resume(&mut self, from: u64, reach: u64) -> Step<Option<Piece>> {
-        const FREE: u64 = 1 << 20;
-        const TIMES: u64 = 64;
-        let (mut start, mut reach, mut cost) = (from, reach, 0);
+    /// bracket makes the reader swallow many whole events before it finds out. When the text around
+    /// it says that it is inside of an event all the same, it is lost with that.
+    fn resume(&mut self, from: u64, reach: u64, whole: bool) -> Step<Option<Piece>> {
+        self.looked(from, reach);
         loop {
-            match self.content.resume()? {
+            let found = self.content.resume(whole)?;
+            let at = self.content.offset();
+            self.tell();
+            if found.is_some() && !self.is_costly() {
+                let (behind, reach) = self.content.is_inside_event(whole)?;
+                self.looked += reach - at;
+                if let Some(behind) = behind {
+                    self.content.seek(behind);
+                    continue;
+                }
+            }
+            match found {
                 Some(Resume::Event) => {}
                 Some(Resume::End) | None => {
-                    self.found.lost.add(from, self.content.offset());
+                    self.found.lost.add(from, at);
                     return Ok(None);
                 }
             }
-            let at = self.content.offset();
-            self.tell();
             match self.content.event() {
                 Ok(piece) => {
                     self.found.lost.add(from, at);
                     return Ok(Some(piece));
                 }
-                Err(Trouble::Text { reach: seen, .. }) => {
-                    cost += seen.saturating_sub(at);
-                    reach = reach.max(seen);
-                    if cost > FREE + TIMES * (reach - start) {
-                        (start, cost) = (reach, 0);
-                        self.content.seek(reach.max(at + 1));
-                    } else {
-                        self.content.pass(1);
-                    }
+                Err(Trouble::Text { reach, .. }) => {
+                    self.content.pass(1);
+                    self.looked(at, reach);
                 }
                 Err(trouble) => return Err(trouble),
             }
         }
+    }
+
+    /// Notes that text from `from` on was looked at up to `reach`, in vain.
+    ///
+    /// So that no file makes reading take long, that may cost so many times what was read in all; then
+    /// reading goes on behind all that was looked at.
+    fn looked(&mut self, from: u64, reach: u64) {
+        self.looked += reach.saturating_sub(from);
+        self.reach = self.reach.max(reach);
+        if self.is_costly() && self.reach > self.content.offset() {
+            self.content.seek(self.reach);
+        }
+    }
+
+    /// True when so much was looked at in vain that it would soon take too long.
+    fn is_costly(&self) -> bool {
+        const FREE: u64 = 1 << 20;
+        const TIMES: u64 = 16;
+        self.looked > FREE + TIMES * self.reach
     }
 
     /// Puts a piece into `text` as JSON.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::document::{Edit, Fate, Found, Lost, Nothing, Tour};
@@ -102,11 +102,17 @@ impl Repaired {
                 count,
                 bytes,
                 events_estimated,
+                ends_open: _,
             } = &self.lost;
             add("lost", json!(ranges));
             add("lost_ranges", json!(count));
             add("lost_bytes", json!(bytes));
-            add("lost_events_estimated", json!(events_estimated));
+            if let Some(events) = events_estimated {
+                add("lost_events_estimated", json!(events));
+            }
+        }
+        if self.lost.ends_open {
+            add("ends_open", json!(true));
         }
         Value::Object(note)
     }
@@ -128,6 +134,17 @@ pub fn repair(
     stored: &[u8],
     out: &mut dyn Write,
     options: &RepairOptions,
+    progress: Progress<'_>,
+) -> Result<Repaired> {
+    rewrite(stored, out, options, true, progress)
+}
+
+/// Like [`repair`], with a note about what was done only when `is_noted`.
+fn rewrite(
+    stored: &[u8],
+    out: &mut dyn Write,
+    options: &RepairOptions,
+    is_noted: bool,
     progress: Progress<'_>,
 ) -> Result<Repaired> {
     let tour = |pass| Tour {
@@ -153,7 +170,7 @@ pub fn repair(
     let mut mend = Mend {
         lengths: clips.lengths,
         number: 0,
-        repaired: &repaired,
+        repaired: is_noted.then_some(&repaired),
     };
     let Found { repeated, .. } = found;
     tour(1).copy(&mut mend, &repeated, out)?;
@@ -171,11 +188,13 @@ pub fn salvage(stored: &[u8]) -> Result<Salvaged> {
         salvage: true,
         ..RepairOptions::default()
     };
-    let repaired = repair(stored, &mut salvaged.content, &options, &|_, _| {})?;
-    salvaged.events = repaired.events;
+    // What is done is told by the caller; what stands in notes was done before.
+    let repaired = rewrite(stored, &mut salvaged.content, &options, false, &|_, _| {})?;
+    salvaged.events_estimated = repaired.lost.events_estimated;
     salvaged.ranges = repaired.lost.ranges;
     salvaged.bytes = repaired.lost.bytes;
-    salvaged.damage = repaired.damage;
+    let cut = (repaired.brackets > 0).then(|| "its end is missing".to_owned());
+    salvaged.damage = repaired.damage.or(cut);
     salvaged.findings = repaired.findings;
     Ok(salvaged)
 }
@@ -189,7 +208,7 @@ struct Collect {
 /// New lengths of events by their number in the array.
 #[derive(Default)]
 struct Clips {
-    lengths: FxHashMap<u64, Ns>,
+    lengths: HashMap<u64, Ns>,
     taken: Ns,
 }
 
@@ -219,9 +238,10 @@ impl Edit for Collect {
 
 /// Clips events and writes the note.
 struct Mend<'a> {
-    lengths: FxHashMap<u64, Ns>,
+    lengths: HashMap<u64, Ns>,
     number: u64,
-    repaired: &'a Repaired,
+    /// What to note.
+    repaired: Option<&'a Repaired>,
 }
 
 impl Edit for Mend<'_> {
@@ -235,13 +255,16 @@ impl Edit for Mend<'_> {
     }
 
     fn extra_member(&mut self) -> Option<(String, String)> {
-        Some((NOTE.to_owned(), self.repaired.note().to_string()))
+        let note = self.repaired?.note();
+        Some((NOTE.to_owned(), note.to_string()))
     }
 
-    /// The array form has no place for notes. What is lost must not go unsaid all the same.
+    /// The array form has no place for notes. What is lost, and which times are not those that the
+    /// profiler wrote, must not go unsaid all the same.
     fn extra_event(&mut self) -> Option<String> {
-        let lost = self.repaired.lost.count > 0 || self.repaired.damage.is_some();
-        lost.then(|| json!({"ph": "M", "name": NOTE, "args": self.repaired.note()}).to_string())
+        let repaired = self.repaired?;
+        let is_told = repaired.lost.count > 0 || repaired.damage.is_some() || repaired.clipped > 0;
+        is_told.then(|| json!({"ph": "M", "name": NOTE, "args": repaired.note()}).to_string())
     }
 }
 

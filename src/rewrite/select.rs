@@ -12,11 +12,13 @@
 //! Device work goes with its launch, whenever it runs, so that the part has the same work as the
 //! attribution counts for it.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 
+use super::link::Chain;
 use super::slice::SliceOptions;
 use crate::attribute::{Anchors, NOWHERE};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ingest::pairs;
 use crate::model::{ActivityType, EventFlags, EventId, Ph, StrId, Trace, TrackId};
 use crate::units::{Ns, Span};
 
@@ -30,7 +32,8 @@ pub(super) struct Selection {
 
 impl Selection {
     /// The events of `trace` that `options` ask for.
-    pub(super) fn new(trace: &Trace, options: &SliceOptions) -> Result<Self> {
+    /// `chains` are those of [`Links`](super::link::Links).
+    pub(super) fn new(trace: &Trace, options: &SliceOptions, chains: &[Chain]) -> Result<Self> {
         let anchors = Anchors::new(trace);
         let mut steps = Vec::new();
         let part = if let Some(range) = options.steps {
@@ -60,7 +63,7 @@ impl Selection {
             keep: vec![false; trace.events.len()],
             categories: categories(trace, &options.categories)?,
         };
-        chosen.choose();
+        chosen.choose(chains);
         let selection = Self {
             device_events: anchors
                 .work
@@ -166,9 +169,9 @@ enum Part {
     Steps {
         selected: Vec<bool>,
         /// Annotations of steps.
-        events: FxHashMap<EventId, bool>,
+        events: HashMap<EventId, bool>,
         /// By process that has steps: when the selected ones start.
-        starts: FxHashMap<usize, Vec<Ns>>,
+        starts: HashMap<usize, Vec<Ns>>,
         /// When they start for the other processes.
         default: Vec<Ns>,
     },
@@ -176,8 +179,8 @@ enum Part {
 
 impl Part {
     fn of_steps(trace: &Trace, anchors: &Anchors, selected: Vec<bool>) -> Self {
-        let mut events = FxHashMap::default();
-        let mut starts = FxHashMap::<usize, Vec<Ns>>::default();
+        let mut events = HashMap::default();
+        let mut starts = HashMap::<usize, Vec<Ns>>::default();
         let mut default = Vec::new();
         for (number, (step, selected)) in anchors.steps.iter().zip(&selected).enumerate() {
             events.insert(step.event, *selected);
@@ -248,7 +251,7 @@ struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    fn choose(&mut self) {
+    fn choose(&mut self, chains: &[Chain]) {
         if matches!(self.part, Part::All) {
             self.keep.fill(true);
         } else {
@@ -259,8 +262,11 @@ impl Chosen<'_> {
             }
         }
         self.filter();
-        self.ends();
+        if !matches!(self.part, Part::All) {
+            self.chains(chains);
+        }
         if !matches!(self.part, Part::All) || self.categories.is_some() {
+            self.ends();
             self.flows();
         }
     }
@@ -370,7 +376,7 @@ impl Chosen<'_> {
             return;
         };
         let steps = &self.anchors.steps;
-        let mut last = FxHashMap::<usize, bool>::default();
+        let mut last = HashMap::<usize, bool>::default();
         for (step, selected) in steps.iter().zip(selected) {
             let track = self.trace.events.track(step.event);
             let process = self.anchors.process(self.trace, track);
@@ -392,22 +398,58 @@ impl Chosen<'_> {
         }
     }
 
+    /// What belongs together by an id is kept as a whole or not at all: flows whose ends are both in the
+    /// part, and ranges that start in it or are open at its start.
+    fn chains(&mut self, chains: &[Chain]) {
+        let events = &self.trace.events;
+        for chain in chains {
+            let keep = match (chain.first, &*chain.last) {
+                (Some(first), [last, ..]) if chain.is_range => {
+                    let at = |id: EventId| events.ts(id).unwrap_or_default();
+                    let span = Span::new(at(first), at(*last).max(at(first)));
+                    let track = events.track(first);
+                    self.keep[first.index()]
+                        || (self.is_wanted(first)
+                            && self
+                                .part
+                                .starts_inside(self.trace, self.anchors, track, span))
+                }
+                (Some(first), []) if chain.is_range => self.keep[first.index()],
+                (Some(first), last) => {
+                    self.keep[first.index()] && last.iter().any(|id| self.keep[id.index()])
+                }
+                (None, _) => false,
+            };
+            for id in &chain.between {
+                self.keep[id.index()] &= keep;
+            }
+            if let Some(first) = chain.first {
+                self.keep[first.index()] = keep;
+            }
+            for id in &chain.last {
+                let own = chain.is_range || self.keep[id.index()];
+                self.keep[id.index()] = keep && own;
+            }
+        }
+    }
+
+    /// True when the category of an event is one to keep.
+    fn is_wanted(&self, id: EventId) -> bool {
+        let cat = self.trace.events.cat(id);
+        self.categories
+            .as_ref()
+            .is_none_or(|wanted| wanted[cat.index()])
+    }
+
     /// `E` events go with their `B`.
     fn ends(&mut self) {
         let events = &self.trace.events;
-        let mut ends = FxHashSet::<(TrackId, Ns)>::default();
-        for id in events.ids() {
-            if events.ph(id) == Ph::BEGIN && self.keep[id.index()] {
-                ends.insert((events.track(id), self.span(id).end));
-            }
+        for id in events.ids().filter(|id| events.ph(*id) == Ph::END) {
+            self.keep[id.index()] = false;
         }
-        if matches!(self.part, Part::All) && self.categories.is_none() {
-            return;
-        }
-        for id in events.ids() {
-            if events.ph(id) == Ph::END {
-                let at = events.ts(id);
-                self.keep[id.index()] = at.is_some_and(|at| ends.contains(&(events.track(id), at)));
+        for (begin, end) in pairs(events) {
+            if let (Some(begin), Some(end)) = (begin, end) {
+                self.keep[end.index()] = self.keep[begin.index()];
             }
         }
     }
@@ -427,7 +469,7 @@ impl Chosen<'_> {
             .collect();
         points.sort_unstable_by_key(|point| (point.track, point.at, point.id));
         self.bind(&mut points);
-        let launches: FxHashSet<EventId> = self
+        let launches: HashSet<EventId> = self
             .anchors
             .work
             .iter()
@@ -450,7 +492,7 @@ impl Chosen<'_> {
                 point.end = End::Kept;
             }
         }
-        let mut sides = FxHashMap::<(StrId, u64), (bool, bool)>::default();
+        let mut sides = HashMap::<(StrId, u64), (bool, bool)>::default();
         for point in points.iter().filter(|point| point.end == End::Kept) {
             let sides = sides.entry(key(point.id)).or_default();
             match events.ph(point.id) {
@@ -489,7 +531,7 @@ impl Chosen<'_> {
                 point.end = if keep { End::Kept } else { End::Dropped };
             }
         }
-        let free: FxHashSet<TrackId> = points
+        let free: HashSet<TrackId> = points
             .iter()
             .filter(|point| point.end == End::Free)
             .map(|point| point.track)

@@ -3,16 +3,17 @@
 use std::io::Write;
 use std::str::FromStr;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use serde_json::{Value, json};
 
-use super::document::{Edit, Fate, Nothing, Repeated, Tour};
-use super::repair::clip;
+use super::document::{Edit, Fate, Found, Tour};
+use super::link::Links;
+use super::repair::{self, Repaired, clip};
 use super::select::Selection;
 use super::{Progress, TOOL};
 use crate::attribute::{self, StepRange};
 use crate::error::{Error, ErrorKind, Result};
-use crate::health::HealthCode;
+use crate::health::{Health, HealthCode};
 use crate::ingest::IngestOptions;
 use crate::model::Trace;
 use crate::units::Ns;
@@ -128,6 +129,11 @@ pub struct Sliced {
     pub steps: Vec<u64>,
     /// Events whose length was clipped as the attribution of the whole does.
     pub clipped: u64,
+    /// How much time that took away.
+    pub clipped_ns: Ns,
+    /// What was no JSON or in no number in the whole trace, and is gone or written as JSON now, as by
+    /// [`repair`](super::repair()).
+    pub repaired: Repaired,
 }
 
 /// Writes a part of the trace that is stored as `stored` (compressed or not) to `out`: host events
@@ -137,7 +143,8 @@ pub struct Sliced {
 /// Every byte of what is kept stays, but for the lengths of device events that the attribution of
 /// the whole clips to the next start on their stream (as [`repair`](super::repair()) with `clip`
 /// writes them). An overlap that is too small to be clipped in the whole may be clipped in a part, and
-/// recompute that only forward operators outside of the part confirm is weak evidence in it.
+/// recompute that only forward operators outside of the part confirm is weak evidence in it. What is
+/// repaired on the way is noted in the result as [`repair`](super::repair()) does it.
 ///
 /// # Errors
 /// When the trace cannot be read, nothing of it is in the part, or writing fails. Only the last
@@ -153,43 +160,53 @@ pub fn slice(
         return Err(Error::new(ErrorKind::Usage, message));
     }
     let trace = Trace::from_bytes(stored, &IngestOptions::default())?;
-    let selection = Selection::new(&trace, options)?;
-    // What is clipped by what comes next on its stream would not be without that.
-    let mut lengths = FxHashMap::default();
-    if selection.count() < trace.events.len() as u64 {
-        let clipped = attribute::clipped(&trace).into_iter();
-        let kept = clipped.filter(|(event, _)| selection.keeps(event.index()));
-        lengths.extend(kept.map(|(event, length)| (event.index(), length)));
-    }
-    let repeats = trace.health.get(HealthCode::DuplicateKey) > 0;
-    let events = trace.events.len() as u64;
-    drop(trace);
-    let passes = if repeats { 3 } else { 2 };
+    // What is repaired on the way is noted at the end of what is written, so it is to be known before.
+    let odd = is_repaired(&trace.health);
+    let linked = Links::are_in(&trace);
+    let passes = if odd || linked { 3 } else { 2 };
     let tour = |pass| Tour {
         stored,
         salvage: false,
         pass: (pass, passes),
         progress,
     };
-    let repeated = if repeats {
-        tour(1).survey(&mut Nothing)?.repeated
+    let mut links = Links::new(&trace);
+    let found = if odd || linked {
+        tour(1).survey(&mut links)?
     } else {
-        Repeated::default()
+        Found::default()
     };
+    let selection = Selection::new(&trace, options, &links.chains())?;
+    // What is clipped by what comes next on its stream would not be without that.
+    let mut lengths = HashMap::default();
+    let mut clipped_ns = Ns::ZERO;
+    if selection.count() < trace.events.len() as u64 {
+        let clipped = attribute::clipped(&trace).into_iter();
+        for (event, length) in clipped.filter(|(event, _)| selection.keeps(event.index())) {
+            clipped_ns += trace.events.dur(event).unwrap_or_default() - length;
+            lengths.insert(event.index(), length);
+        }
+    }
+    let events = trace.events.len() as u64;
+    drop(trace);
+    let repaired = Repaired::new(&found);
     let sliced = Sliced {
         events: selection.count(),
         of: events,
         device_events: selection.device_events,
         steps: selection.steps.clone(),
         clipped: lengths.len() as u64,
+        clipped_ns,
+        repaired,
     };
     let mut cut = Cut {
+        repaired: (!found.is_clean()).then(|| sliced.repaired.note()),
         note: note(options, &sliced),
         selection,
         lengths,
         number: 0,
     };
-    tour(passes - 1).copy(&mut cut, &repeated, out)?;
+    tour(passes - 1).copy(&mut cut, &found.repeated, out)?;
     Ok(sliced)
 }
 
@@ -207,6 +224,7 @@ fn note(options: &SliceOptions, sliced: &Sliced) -> Value {
     }
     if sliced.clipped > 0 {
         note["clipped_events"] = json!(sliced.clipped);
+        note["clipped_ns"] = json!(sliced.clipped_ns);
     }
     if !options.categories.is_empty() {
         note["categories"] = json!(options.categories);
@@ -214,12 +232,31 @@ fn note(options: &SliceOptions, sliced: &Sliced) -> Value {
     note
 }
 
+/// True when what these findings are about is not in a copy of the content.
+fn is_repaired(health: &Health) -> bool {
+    [
+        HealthCode::ReplacedEvents,
+        HealthCode::UnterminatedArray,
+        HealthCode::TrailingComma,
+        HealthCode::ControlCharacters,
+        HealthCode::InvalidUtf8,
+        HealthCode::InvalidEscape,
+        HealthCode::NonFiniteNumber,
+        HealthCode::DuplicateKey,
+        HealthCode::ByteOrderMark,
+    ]
+    .into_iter()
+    .any(|code| health.get(code) > 0)
+}
+
 struct Cut {
     selection: Selection,
     /// New lengths of events by their number in the array.
-    lengths: FxHashMap<usize, Ns>,
+    lengths: HashMap<usize, Ns>,
     number: usize,
     note: Value,
+    /// What is noted about repairs.
+    repaired: Option<Value>,
 }
 
 impl Edit for Cut {
@@ -235,8 +272,12 @@ impl Edit for Cut {
         }
     }
 
-    fn extra_member(&mut self) -> Option<(String, String)> {
-        Some((NOTE.to_owned(), self.note.to_string()))
+    fn extra_members(&mut self) -> Vec<(String, String)> {
+        let repaired = self.repaired.as_ref().map(|note| (repair::NOTE, note));
+        let notes = repaired.into_iter().chain([(NOTE, &self.note)]);
+        notes
+            .map(|(key, note)| (key.to_owned(), note.to_string()))
+            .collect()
     }
 
     /// The array form has no place for notes but its events.

@@ -1,7 +1,9 @@
 //! `tracekit doctor`.
 
+use std::io::Write as _;
 use std::path::Path;
 
+use flate2::write::GzEncoder;
 use serde_json::Value;
 use tracekit::HealthCode;
 
@@ -101,6 +103,46 @@ fn a_damaged_trace_is_diagnosed() {
     );
     let strict = tracekit("doctor fixtures/hostile/cut-in-name.json --strict");
     assert_eq!(strict.code, 1);
+}
+
+#[test]
+fn what_is_whole_in_a_damaged_trace_is_diagnosed_on_demand() {
+    let whole = std::fs::read_to_string(golden("odd-events")).unwrap();
+    let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(whole.as_bytes()).unwrap();
+    let mut behind = gzip.finish().unwrap();
+    behind.extend_from_slice(b"garbage");
+    let open = whole.trim_end().strip_suffix('}').unwrap();
+    let folder = Folder::new();
+    let findings = |run: &Run| -> Vec<String> {
+        let answer = run.json(0);
+        let findings = answer["files"][0]["findings"].as_array().unwrap().iter();
+        findings
+            .map(|finding| finding["code"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut want = findings(&doctor(&golden("odd-events"), "--format json"));
+    want.push("salvaged".to_owned());
+    want.sort();
+    for content in [open.as_bytes(), behind.as_slice()] {
+        let path = folder.write("damaged.pt.trace.json", content);
+        let refused = doctor(&path, "");
+        assert!(refused.out.contains("not usable"), "{}", refused.out);
+        assert!(
+            refused.out.contains("--salvage reads what is whole in it"),
+            "{}",
+            refused.out
+        );
+        let mut got = findings(&doctor(&path, "--salvage --format json"));
+        got.sort();
+        assert_eq!(got, want);
+        assert_eq!(doctor(&path, "--salvage --strict").code, 1);
+    }
+    // What is no trace is none with it, either; a whole file is told as without.
+    let none = folder.write("none.pt.trace.json", "{\"a\":");
+    assert_eq!(doctor(&none, "--salvage").out, doctor(&none, "").out);
+    let whole = golden("odd-events");
+    assert_eq!(doctor(&whole, "--salvage").out, doctor(&whole, "").out);
 }
 
 #[test]

@@ -144,6 +144,22 @@ fn threads_and_mapping_change_nothing() {
 }
 
 #[test]
+fn whoever_maps_files_says_what_happens_when_they_are_cut() {
+    for command in [
+        "attribute",
+        "inspect",
+        "doctor",
+        "repair",
+        "slice",
+        "redact",
+    ] {
+        let help = tracekit(&format!("{command} --help")).out;
+        let (_, help) = help.split_once("--no-mmap").unwrap();
+        assert!(help.contains("SIGBUS"), "{command}");
+    }
+}
+
+#[test]
 fn output_writes_the_same_into_a_file() {
     let folder = Folder::new();
     for format in ["text", "json", "csv", "markdown"] {

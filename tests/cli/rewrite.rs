@@ -223,8 +223,9 @@ fn a_redacted_file_says_what_was_wrong_with_the_original() {
         let done = run("redact", &input, &out, "");
         let repaired = run("repair", &input, &fixed, "");
         let (_, repairs) = repaired.err.split_once("repaired: ").unwrap();
+        let repairs = repairs.lines().next().unwrap();
         assert!(
-            done.err.ends_with(&format!("; repaired: {repairs}")),
+            done.err.ends_with(&format!("; repaired: {repairs}\n")),
             "{}",
             done.err
         );
@@ -255,6 +256,56 @@ fn a_redacted_file_says_what_was_wrong_with_the_original() {
     // A clean file gets no note.
     run("redact", &golden("two-steps"), &out, "");
     assert_eq!(read(&out)["tracekit_repair"], Value::Null);
+}
+
+#[test]
+fn a_slice_says_what_was_wrong_with_the_whole() {
+    let folder = Folder::new();
+    let (out, fixed) = (
+        folder.path().join("out.json"),
+        folder.path().join("fixed.json"),
+    );
+    let odd = folder.write(
+        "odd.json",
+        b"\xef\xbb\xbf{\"x\":\"\xff\",\"traceEvents\":[{\"ph\":\"X\",\"name\":\"a\tb\\c\",\"ts\":1,\"dur\":1,\"a\":NaN},],\"x\":1}",
+    );
+    let noted = folder.path().join("noted.json");
+    run("repair", &odd, &noted, "");
+    let again = folder.write(
+        "again.json",
+        std::fs::read_to_string(&noted)
+            .unwrap()
+            .replace("a\\tb", "a\tb"),
+    );
+    for input in [golden("replaced-events"), odd.clone(), again] {
+        let done = run("slice", &input, &out, "--time ..");
+        let repaired = run("repair", &input, &fixed, "");
+        let (_, repairs) = repaired.err.split_once("repaired: ").unwrap();
+        assert!(
+            done.err.ends_with(&format!("; repaired: {repairs}")),
+            "{}",
+            done.err
+        );
+        let (got, want) = (read(&out), read(&fixed));
+        for key in ["tracekit_repair", "tracekit_repair_2"] {
+            assert_eq!(got[key], want[key]);
+        }
+        assert!(got["tracekit_repair"].is_object() && got["tracekit_slice"].is_object());
+    }
+    // What is in no number of the whole is in none of its part, and that stays to be told.
+    run("slice", &golden("replaced-events"), &out, "--time ..");
+    let strict = |path: &Path| tracekit(&format!("attribute --strict {}", path.display())).code;
+    assert_eq!((strict(&golden("replaced-events")), strict(&out)), (1, 1));
+    let part = folder.path().join("part.json");
+    run("slice", &out, &part, "--time ..");
+    assert_eq!(strict(&part), 1);
+    // A whole file gets no note, nor does the array form for what has lost nothing.
+    run("slice", &golden("two-steps"), &out, "--time ..");
+    assert_eq!(read(&out)["tracekit_repair"], Value::Null);
+    let array = folder.write("array.json", "[{\"ph\":\"X\",\"ts\":1,\"dur\":1},]");
+    let done = run("slice", &array, &out, "--time ..");
+    assert!(done.err.ends_with("; repaired: trailing_comma 1\n"));
+    assert_eq!(read(&out).as_array().unwrap().len(), 2);
 }
 
 #[cfg(unix)]
@@ -362,6 +413,46 @@ fn a_reader_that_went_away_is_no_failure() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// Whatever ends the process leaves the old result and nothing else.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_process_that_is_killed_leaves_no_file_behind() {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    const O_TMPFILE: i32 = 0o20_200_000;
+    let folder = Folder::new();
+    let mut nameless = std::fs::OpenOptions::new();
+    nameless.write(true).custom_flags(O_TMPFILE);
+    // Not every file system has files without names.
+    let has_nameless = nameless.open(folder.path()).is_ok();
+    let event = r#"{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":1},"#;
+    let input = folder.write("in.json", format!("[{}]", event.repeat(400_000)));
+    let out = folder.write("out.json.gz", "the old result");
+    let entries = || -> Vec<String> {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    let mut command = command();
+    command.arg("repair").arg(&input).arg("-o").arg(&out);
+    let mut child = command.spawn().unwrap();
+    let is_writing = || {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+        let mut files = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+        files.any(|file| file.starts_with(folder.path()) && file != input)
+    };
+    while !is_writing() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    assert!(!child.wait().unwrap().success());
+    if has_nameless {
+        assert_eq!(entries(), ["in.json", "out.json.gz"]);
+    }
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "the old result");
 }
 
 #[test]

@@ -53,14 +53,9 @@ fn faults(root: &Value, schema: &Value, value: &Value, place: &str, faults_of: &
     }
     let known = schema.get("properties");
     for (key, value) in value.as_object().into_iter().flatten() {
-        match known.and_then(|known| known.get(key)) {
-            Some(schema) => below(schema, value, key),
-            None => {
-                let others = schema.get("additionalProperties");
-                others
-                    .into_iter()
-                    .for_each(|schema| below(schema, value, key));
-            }
+        let own = known.and_then(|known| known.get(key));
+        if let Some(schema) = own.or_else(|| schema.get("additionalProperties")) {
+            below(schema, value, key);
         }
     }
     if let Some(items) = schema.get("items") {

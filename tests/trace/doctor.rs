@@ -94,6 +94,7 @@ fn diagnose(path: &Path) -> tracekit::Result<Diagnosis> {
     let examination = Examination {
         paths: &[path.to_owned()],
         ingest: IngestOptions::default(),
+        salvage: None,
     };
     diagnose_paths(&examination, &|_| {})
 }

@@ -35,6 +35,7 @@ mod redact;
 mod replicate;
 mod report;
 mod rewrite;
+mod salvage;
 mod samples;
 mod timeline;
 mod wild;

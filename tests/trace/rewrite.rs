@@ -37,7 +37,7 @@ fn clipped(stored: &[u8]) -> Written<Repaired> {
     repaired_with(stored, &options)
 }
 
-fn salvaged(stored: &[u8]) -> Written<Repaired> {
+pub(crate) fn salvaged(stored: &[u8]) -> Written<Repaired> {
     let mut options = RepairOptions::default();
     options.salvage = true;
     repaired_with(stored, &options)
@@ -205,97 +205,6 @@ fn whatever_is_left_of_a_broken_file_is_a_trace() {
                 assert!(again.is_unchanged() && twice == out, "{name} changes again");
             }
         }
-    }
-}
-
-#[test]
-fn salvage_keeps_whole_events_and_says_what_is_lost() {
-    let event = |number: u64| {
-        format!(r#"{{"ph":"X","cat":"cpu_op","name":"op {number}","ts":{number},"dur":1}}"#)
-    };
-    let names = |text: &str| {
-        let (done, out) = salvaged(text.as_bytes()).expect(text);
-        assert_json(&out);
-        let document: Value = serde_json::from_slice(&out).unwrap();
-        let events = document.get("traceEvents").unwrap_or(&document);
-        let names: Vec<String> = events
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|event| event["name"].as_str().unwrap_or("?").replace("op ", ""))
-            .collect();
-        (names.join(" "), done.lost.ranges, document)
-    };
-    let (one, two, three) = (event(1), event(2), event(3));
-    // A quote that is not escaped.
-    let broken = r#"{"ph":"X","name":"the "op"","ts":2,"dur":1}"#;
-    let text = format!("{{\"traceEvents\":[{one},\n{broken},\n{three}],\"traceName\":\"x\"}}");
-    let (kept, lost, document) = names(&text);
-    let start = text.find(broken).unwrap() as u64;
-    assert_eq!(kept, "1 3");
-    assert_eq!(lost, [(start, text.find(&three).unwrap() as u64)]);
-    assert_eq!(document["traceName"], "x");
-    let note = &document["tracekit_repair"];
-    assert_eq!(note["lost"], serde_json::json!(lost));
-    assert_eq!(note["lost_bytes"], lost[0].1 - lost[0].0);
-
-    // A bracket that is missing: the reader swallows the events behind it.
-    let torn = r#"{"ph":"X","name":"torn","args":{"Input Dims":[[1,"#;
-    let many: Vec<String> = (10..40).map(event).collect();
-    let text = format!(
-        "{{\"traceEvents\":[{one},{torn}{two},{}],\"traceName\":\"x\"}}",
-        many.join(",")
-    );
-    let (kept, lost, document) = names(&text);
-    assert_eq!(kept.split(' ').count(), 31, "{kept}");
-    assert_eq!((lost.len(), &document["traceName"]), (1, &"x".into()));
-
-    // The last event, the one before it, none, and what is no array form.
-    for (text, want) in [
-        (
-            format!("{{\"traceEvents\":[{one},{{\"ph\":}}],\"traceName\":\"x\"}}"),
-            "1",
-        ),
-        (format!("{{\"traceEvents\":[{one},{two}{three}]}}"), "1 2 3"),
-        (format!("{{\"traceEvents\":[{one},{two}] }} {three}"), "1 2"),
-        (format!("{{\"traceEvents\":[{one},{two}"), "1 2"),
-        (format!("{{\"traceEvents\":[{one},{}", &two[..20]), "1"),
-        (format!("{{\"a\": tru, \"traceEvents\":[{one}]}}"), "1"),
-        (
-            format!("{{\"traceEvents\":[{one}],\"a\": tru, \"b\": 1}}"),
-            "1",
-        ),
-        (
-            format!("{{\"traceEvents\":[{one},{two}]\n{three},\n{one}]}}"),
-            "1 2 1",
-        ),
-        (
-            format!(
-                "{{\"traceEvents\":[{broken},{{\"a\":[{{\"name\":1}},{{\"name\":2}}]}},{three}]}}"
-            ),
-            "3",
-        ),
-        ("{\"traceEvents\":[x".to_owned(), ""),
-    ] {
-        let (kept, _, _) = names(&text);
-        assert_eq!(kept, want, "{text}");
-    }
-    let (kept, lost, document) = names(&format!("[{one},{broken},{three}]"));
-    assert_eq!(kept, "1 3 tracekit_repair");
-    assert_eq!(document[2]["args"]["lost"], serde_json::json!(lost));
-}
-
-#[test]
-fn salvage_of_hostile_text_takes_linear_time() {
-    // Each would take hours, were every place tried to the end of the file.
-    let opening = "},{\"ph\":".repeat(200_000);
-    let quotes = "},{\"ph\":\"".repeat(200_000);
-    let brackets = "},{\"ph\":[".repeat(200_000);
-    let deep = format!("{}{}", "[".repeat(100_000), "},{\"ph\":[[".repeat(100_000));
-    for body in [opening, quotes, brackets, deep] {
-        let text = format!("{{\"traceEvents\":[{{\"ph\":x{body}");
-        let (_, out) = salvaged(text.as_bytes()).expect("a trace");
-        assert_json(&out);
     }
 }
 
@@ -537,6 +446,131 @@ fn a_slice_has_the_flows_and_names_of_its_events() {
             (ErrorKind::Usage, reason)
         );
     }
+}
+
+#[test]
+fn a_slice_has_both_ends_of_what_belongs_together_or_none() {
+    let events = |lines: &str| -> String {
+        let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
+        let events: Vec<String> = lines
+            .map(|line| {
+                let fields: Vec<&str> = line.split_whitespace().collect();
+                let [ph, name, ts, rest @ ..] = &fields[..] else {
+                    panic!("{line}")
+                };
+                let rest = [&[""][..], rest].concat().join(",");
+                format!(r#"{{"ph":"{ph}","name":"{name}","ts":{ts},"pid":1,"tid":1{rest}}}"#)
+            })
+            .collect();
+        format!("[{}]", events.join(",\n"))
+    };
+    let kept = |text: &str, options: &SliceOptions| -> Vec<String> {
+        let (_, out) = sliced(text.as_bytes(), options).unwrap();
+        let document: Value = serde_json::from_slice(&out).unwrap();
+        let events = document.as_array().unwrap().iter();
+        let label = |event: &Value| {
+            format!(
+                "{} {} {}",
+                event["ph"].as_str().unwrap(),
+                event["name"].as_str().unwrap(),
+                event["ts"]
+            )
+        };
+        let is_own = |label: &String| !label.contains("tracekit") && !label.contains("first");
+        events.map(label).filter(is_own).collect()
+    };
+    let part = |time: &str| {
+        let mut options = SliceOptions::default();
+        options.time = Some(time.parse().unwrap());
+        options
+    };
+    let text = events(
+        r#"
+        X first 0 "dur":1
+        X inside 120 "dur":5
+        s own 10 "cat":"own","id":5
+        f own 120 "cat":"own","id":5
+        s own 130 "cat":"own","id":5
+        t own 140 "cat":"own","id":5
+        f own 150 "cat":"own","id":5
+        s own 160 "cat":"own","id":6
+        f own 300 "cat":"own","id":6
+        s own 170 "cat":"other","id":6
+        f own 180 "cat":"other","id":"6"
+        b early 20 "cat":"a","id":1
+        b inner 30 "cat":"a","id":1
+        e inner 40 "cat":"a","id":1
+        n mark 125 "cat":"a","id":1
+        e early 130 "cat":"a","id":1
+        b late 190 "cat":"a","id2":{"local":"0x1"}
+        e late 400 "cat":"a","id2":{"local":"0x1"}
+        b gone 210 "cat":"a","id2":{"local":"0x1"}
+        e gone 220 "cat":"a","id2":{"local":"0x1"}
+        b past 50 "cat":"b","id":1
+        e past 60 "cat":"b","id":1
+        S old 50 "cat":"b","id":2
+        S other 55 "cat":"b","id":2
+        T old 110 "cat":"b","id":2
+        F other 90 "cat":"b","id":2
+        F old 115 "cat":"b","id":2
+        p lost 120 "cat":"b","id":3
+        F lost 125 "cat":"b","id":3
+        e nothing 130 "cat":"c","id":3
+        ( context 50 "id":9
+        ) context 120 "id":9
+        "#,
+    );
+    assert_eq!(
+        kept(&text, &part("100us..200us")),
+        [
+            "X inside 120",
+            "s own 130",
+            "t own 140",
+            "f own 150",
+            "s own 170",
+            "f own 180",
+            "b early 20",
+            "n mark 125",
+            "e early 130",
+            "b late 190",
+            "e late 400",
+            "S old 50",
+            "T old 110",
+            "F old 115",
+            "( context 50",
+            ") context 120",
+        ]
+    );
+    // Everything is everything, halves included.
+    assert_eq!(kept(&text, &part("..")).len(), text.lines().count() - 1);
+
+    // The end of a range that is not in the part is not, either, whatever else ends there.
+    let text = events(
+        r#"
+        X first 0 "dur":1
+        B a 10
+        B b 120
+        E b 150
+        E a 150
+        B c 160
+        B d 90
+        E d 90
+        E c 300
+        B e 310
+        E c 300
+        "#,
+    );
+    let (_, out) = sliced(text.as_bytes(), &part("105us..200us")).unwrap();
+    let trace = Trace::from_bytes(&out, &IngestOptions::default()).unwrap();
+    assert_eq!(trace.health.get(HealthCode::UnmatchedEnd), 0);
+    assert_eq!(trace.health.get(HealthCode::UnclosedBegin), 0);
+    let text = events("X first 0 \"dur\":1\n B a 10\n B b 120\n E b 150\n E a 150");
+    assert_eq!(
+        kept(&text, &part("100us..200us")),
+        ["B a 10", "B b 120", "E b 150", "E a 150"]
+    );
+    let text = events("X first 0 \"dur\":1\n B b 120\n E b 150\n B a 130\n E a 150");
+    assert_eq!(kept(&text, &part("100us..125us")), ["B b 120", "E b 150"]);
 }
 
 #[test]

@@ -206,6 +206,7 @@ fn progress_tells_the_total_and_every_file_of_a_diagnosis() {
         let examination = Examination {
             paths,
             ingest: IngestOptions::default(),
+            salvage: None,
         };
         diagnose_paths(&examination, progress).unwrap();
     });

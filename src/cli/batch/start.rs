@@ -57,6 +57,9 @@ pub(super) struct StartArgs {
     reading: ReadingArgs,
 
     /// Read files instead of mapping them into memory
+    ///
+    /// For files that another program may cut short meanwhile: what is gone of a mapped file ends this
+    /// program without a word (SIGBUS). It takes as much memory as the files have bytes.
     #[arg(long, help_heading = "Input")]
     no_mmap: bool,
 

@@ -53,15 +53,26 @@ pub(in super::super) fn notes(attribution: &Attribution, verbose: bool) -> Vec<N
         let named: Vec<String> = ranges.collect();
         let more = if lost.ranges.len() > 3 { ", …" } else { "" };
         let mut parts = Vec::new();
-        if lost.bytes > 0 || lost.damage.is_none() {
+        if lost.bytes > 0 {
+            let about = lost.events_estimated.map_or_else(String::new, |events| {
+                format!(", about {}", counted(events, "event"))
+            });
             parts.push(format!(
-                "{} bytes skipped ({}{more}), about {}",
+                "{} bytes skipped ({}{more}){about}",
                 count(lost.bytes),
                 named.join(", "),
-                counted(lost.events_estimated, "event"),
             ));
         }
-        parts.extend(lost.damage.clone());
+        match lost.events_estimated {
+            Some(_) => parts.extend(lost.damage.clone()),
+            None => parts.push(format!(
+                "{}: how many events came behind is not known",
+                lost.damage.as_deref().unwrap_or("its end is missing"),
+            )),
+        }
+        if parts.is_empty() {
+            parts.push("no event is missing".to_owned());
+        }
         let text = format!("{}: {}", input.path, parts.join("; "));
         Some(Note::new("partial", text))
     }));

@@ -11,7 +11,7 @@
 //! It reads times as 64-bit floating-point microseconds, which it cuts to nanoseconds, so that an end may come out
 //! a nanosecond early. An event fits only where it is inside by its exact times and by those.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 
 use super::has_place;
 use crate::model::{EventId, Ident, Ph, Trace, TrackId};
@@ -35,7 +35,7 @@ pub(super) struct Lanes<'a> {
     pub(super) rows: Vec<(TrackId, usize)>,
     pub(super) moved: u64,
     pub(super) crowded: u64,
-    used: FxHashSet<i64>,
+    used: HashSet<i64>,
     next: i64,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Lanes<'a> {
                 by_row[events.track(id).index()].push(id);
             }
         }
-        let mut with: FxHashMap<(TrackId, Ns), u16> = FxHashMap::default();
+        let mut with: HashMap<(TrackId, Ns), u16> = HashMap::default();
         for (row, _) in self.trace.tracks.iter() {
             self.row(
                 row,
@@ -141,7 +141,7 @@ impl<'a> Lanes<'a> {
         row: TrackId,
         mut ids: Vec<EventId>,
         first: Ns,
-        with: &mut FxHashMap<(TrackId, Ns), u16>,
+        with: &mut HashMap<(TrackId, Ns), u16>,
     ) {
         let events = &self.trace.events;
         let start = |id: &EventId| events.ts(*id).unwrap_or_default();

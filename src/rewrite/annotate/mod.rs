@@ -19,7 +19,7 @@ mod tracks;
 
 use std::io::{self, Write};
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use serde_json::{Value, json};
 
 use super::document::{Edit, Fate, Nothing, Repeated, Tour};
@@ -81,7 +81,7 @@ struct Plan {
 #[derive(Default)]
 struct Processes {
     /// `None` keeps all as they are.
-    numbers: Option<FxHashMap<String, i64>>,
+    numbers: Option<HashMap<String, i64>>,
 }
 
 impl Processes {

@@ -1,7 +1,7 @@
 //! What the keys of metadata and arguments say about their values.
 
+use foldhash::{HashMap, HashSet};
 use regex::bytes::Regex;
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::pattern::is_identity;
 use super::secret::Secret;
@@ -263,7 +263,7 @@ impl KeyFacts {
 /// What keys say, remembered by their text.
 #[derive(Default)]
 pub(super) struct Keys {
-    known: FxHashMap<Box<[u8]>, KeyFacts>,
+    known: HashMap<Box<[u8]>, KeyFacts>,
 }
 
 impl Keys {
@@ -349,7 +349,7 @@ pub(super) fn has_variables(common: &Regex, text: &[u8]) -> bool {
 /// with some of the common variables as keys, and arrays with `NAME=value` strings of them, with pairs of
 /// a name and a value, or with objects that have a name and a value. Brackets from the depth `deepest`
 /// on are passed over.
-pub(super) fn environments(text: &[u8], deepest: usize) -> FxHashSet<usize> {
+pub(super) fn environments(text: &[u8], deepest: usize) -> HashSet<usize> {
     /// An open bracket, and how many variables are in it.
     struct Open {
         start: usize,
@@ -357,7 +357,7 @@ pub(super) fn environments(text: &[u8], deepest: usize) -> FxHashSet<usize> {
         /// The next string is the first of an array, or the value of a key like `name`.
         is_name: bool,
     }
-    let mut dumps = FxHashSet::default();
+    let mut dumps = HashSet::default();
     let mut open: Vec<Open> = Vec::new();
     let mut decoded = String::new();
     for token in Tokens::new(text).filter(|token| token.depth < deepest) {

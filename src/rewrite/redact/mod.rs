@@ -14,8 +14,8 @@
 use std::io::Write;
 use std::ops::Range;
 
+use foldhash::{HashMap, HashSet};
 use regex::bytes::Regex;
-use rustc_hash::{FxHashMap, FxHashSet};
 
 mod assignment;
 mod dump;
@@ -142,7 +142,7 @@ struct Clean {
     variables: Option<Regex>,
     keys: Keys,
     /// What strings become, by context and text.
-    seen: [FxHashMap<Box<[u8]>, Remembered>; Context::COUNT],
+    seen: [HashMap<Box<[u8]>, Remembered>; Context::COUNT],
     seen_bytes: usize,
     removed: u64,
     decoded: String,
@@ -242,7 +242,7 @@ impl Clean {
         let dumps = if may_dump {
             key::environments(text, DEEPEST)
         } else {
-            FxHashSet::default()
+            HashSet::default()
         };
         let mut levels = vec![Level {
             key: facts,
@@ -433,7 +433,7 @@ impl Clean {
         }
         self.seen_bytes += raw.len() + replaced.as_ref().map_or(0, |(text, _)| text.len()) + 64;
         if self.seen_bytes > REMEMBER {
-            self.seen.iter_mut().for_each(FxHashMap::clear);
+            self.seen.iter_mut().for_each(HashMap::clear);
             self.seen_bytes = 0;
         }
         self.seen[context as usize].insert(raw.into(), replaced);

@@ -1,6 +1,6 @@
 //! What replaces what: the same original is always replaced by the same text.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -50,7 +50,7 @@ impl Subject {
 /// It has the originals of all but tokens and keys, of which it has SHA-256 hashes only.
 #[derive(Debug, Clone, Default)]
 pub struct Pseudonyms {
-    numbers: [FxHashMap<Box<str>, u32>; Subject::ALL.len()],
+    numbers: [HashMap<Box<str>, u32>; Subject::ALL.len()],
     /// The largest number of each subject.
     last: [u32; Subject::ALL.len()],
 }

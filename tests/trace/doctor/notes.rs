@@ -106,7 +106,38 @@ pub(super) fn cases() -> Vec<Case> {
         (
             repaired(&trace("kernel 0/7 70 20 gemm corr=100"), false, true),
             "repaired 1",
-            "trustworthy",
+            "care for device time",
+        ),
+        (
+            repaired(
+                &array_form(&trace("kernel 0/7 70 20 gemm corr=100")),
+                false,
+                true,
+            ),
+            "repaired 1",
+            "care for device time",
+        ),
+        (
+            sliced(
+                &trace(
+                    "note 1/1 200 100 ProfilerStep#2\nnote 1/1 0 100 ProfilerStep#1\n\
+                     kernel 0/7 70 20 gemm corr=100",
+                ),
+                1,
+                1,
+            ),
+            "repaired 1, sliced 1",
+            "care for device time",
+        ),
+        // A part that has everything is whole.
+        (sliced(&two_steps(), 0, 9), "", "trustworthy"),
+        (
+            trace_with(
+                r#""tracekit_repair":{"tool":"tracekit 1","clipped_events":1,"clipped_ns":9223372036854775807},"#,
+                STEP,
+            ),
+            "repaired 1",
+            "care for device time",
         ),
         (
             repaired(&trace_with(r#""traceEvents":[{},{}],"#, STEP), false, false),
@@ -218,7 +249,7 @@ fn a_loss_behind_a_loss_is_added_up() {
     let lost = trace.metadata.rewriting.lost.clone().unwrap();
     assert_eq!(lost.ranges.len(), 2);
     let bytes: u64 = lost.ranges.iter().map(|(from, to)| to - from).sum();
-    assert_eq!((lost.bytes, lost.events_estimated), (bytes, 2));
+    assert_eq!((lost.bytes, lost.events_estimated), (bytes, Some(2)));
     assert_eq!(trace.health.get(HealthCode::Salvaged), 1);
 }
 
