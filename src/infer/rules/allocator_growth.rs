@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::super::case::{Case, Judgement, RUNTIME, Rows, percent, share};
+use super::super::case::{Case, Judgement, Rows, percent, runtime_calls, share};
 use super::super::condition::Condition;
 use super::super::inference::{Category, Level, Number};
 use super::super::sum::column;
@@ -95,11 +95,10 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         Some(Number::Int(growing)),
         of_steps.as_str(),
     );
-    let runtime = Rows::of("events").and(Condition::Is("cat", RUNTIME));
-    let runtime = case.count("calls of the runtime", &runtime);
+    let runtime = case.count("calls of the runtime", &runtime_calls());
     if runtime == 0 && steps == 0 {
         return Judgement::insufficient(
-            "neither calls of the CUDA runtime nor allocations are in the files",
+            "neither calls of a runtime or driver nor allocations are in the files",
         );
     }
     case.blame_where(&column("dur_ns"), &rows, |part: &Part, row| {

@@ -58,7 +58,7 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         &Rows::of("device_work").and(Condition::IsKnown("launch_event")),
     );
     if launches == 0 {
-        return Judgement::insufficient("no call of the CUDA runtime is in the files");
+        return Judgement::insufficient("no call that launches device work is in the files");
     }
     let (calls, copies) = (calls(), copies());
     case.count("synchronising calls", &calls);

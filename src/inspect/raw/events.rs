@@ -2,7 +2,7 @@
 
 use super::Columns;
 use crate::inspect::Frame;
-use crate::model::{EventId, Ident, StrId, Trace, Track, TrackId};
+use crate::model::{ActivityType, EventId, Ident, StrId, Trace, Track, TrackId};
 
 /// One row an event of `ids`. Of its columns, all or those that are `wanted`.
 pub(crate) fn events<I: Iterator<Item = EventId>>(
@@ -34,6 +34,13 @@ pub(crate) fn events<I: Iterator<Item = EventId>>(
         )
         .flag("counts", ids().map(|id| Some(events.is_complete(id))))
         .string("cat", strings, ids().map(cat))
+        .name(
+            "activity",
+            256,
+            |activity| activity as usize,
+            |activity: ActivityType| activity.as_str().map(str::to_owned),
+            ids().map(|id| Some(events.activity(id))),
+        )
         .string("name", strings, ids().map(|id| Some(events.name(id))))
         .name("pid", count, number, pid, track())
         .name("tid", count, number, tid, track())
