@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::attribute::{DeviceClass, NONE, Phase, overlap, span_of, union};
 use crate::error::Result;
 use crate::inspect::{Entry, Frame, Topic, View, subject_of};
-use crate::model::{ActivityType, EventId, StrId};
+use crate::model::{ActivityType, Call, EventId, StrId};
 use crate::units::{Ns, Span};
 
 /// Work in no selected step.
@@ -205,7 +205,6 @@ impl Observed {
         }
     }
 
-    /// Host calls that wait until the device is done, as their names say.
     /// Waits for the device, and maintenance of the allocator's cache.
     fn count_calls(&mut self, view: &View<'_>, places: &Places) {
         let dissection = view.dissection;
@@ -213,18 +212,17 @@ impl Observed {
         let events = &trace.events;
         let mut kinds: Vec<Option<Call>> = vec![None; trace.strings.len()];
         for event in events.ids() {
-            let activity = events.activity(event);
-            if !matches!(activity, ActivityType::Runtime | ActivityType::Driver) {
+            if !events.activity(event).is_launch() {
                 continue;
             }
             let waits = self.synchronisation.get_or_insert_with(BTreeMap::new);
             let cache = self.cache_maintenance.get_or_insert_with(BTreeMap::new);
             let name = events.name(event);
             let kind = kinds[name.index()].get_or_insert_with(|| Call::of(trace.strings.get(name)));
-            let sums = match kind {
-                Call::Wait => waits,
+            let sums = match *kind {
+                call if call.waits() => waits,
                 Call::Memory => cache,
-                Call::Other => continue,
+                _ => continue,
             };
             if !events.is_complete(event) {
                 continue;
@@ -237,48 +235,6 @@ impl Observed {
             if let Some(step) = places.of(dissection.steps.at(process, span.start)) {
                 *sums.entry(step).or_default() += span.len();
             }
-        }
-    }
-}
-
-/// What a call of the driver or runtime is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Call {
-    /// Waits for the device.
-    Wait,
-    /// Takes memory from the driver or gives it back: what a cache of memory is there to avoid.
-    Memory,
-    Other,
-}
-
-impl Call {
-    fn of(name: &str) -> Self {
-        /// How such calls begin behind the name of their library; copies and fills begin otherwise.
-        const MEMORY: [&str; 14] = [
-            "Malloc",
-            "Free",
-            "HostAlloc",
-            "HostMalloc",
-            "HostFree",
-            "MemAlloc",
-            "MemFree",
-            "MemHostAlloc",
-            "MemCreate",
-            "MemRelease",
-            "MemMap",
-            "MemUnmap",
-            "MemAddress",
-            "MemSetAccess",
-        ];
-        if name.ends_with("Synchronize") {
-            return Self::Wait;
-        }
-        let call = ["cuda", "cu", "hip"]
-            .iter()
-            .find_map(|library| name.strip_prefix(library));
-        match call {
-            Some(call) if MEMORY.iter().any(|start| call.starts_with(start)) => Self::Memory,
-            _ => Self::Other,
         }
     }
 }
@@ -498,35 +454,6 @@ mod tests {
         assert_eq!(busy.inside(span(10, 20)), Ns(0));
         assert_eq!(busy.inside(span(-5, 100)), Ns(30));
         assert_eq!(busy.inside(span(60, 70)), Ns(0));
-    }
-
-    #[test]
-    fn calls_of_the_allocator_are_no_copies() {
-        for name in [
-            "cudaMalloc",
-            "cudaFree",
-            "cudaMallocAsync",
-            "cudaHostAlloc",
-            "cuMemAlloc_v2",
-            "cuMemCreate",
-            "cuMemUnmap",
-            "cuMemAddressReserve",
-            "hipMalloc",
-            "hipHostFree",
-        ] {
-            assert_eq!(Call::of(name), Call::Memory, "{name}");
-        }
-        for name in [
-            "cudaMemcpyAsync",
-            "cudaMemsetAsync",
-            "cuMemcpyHtoD_v2",
-            "cudaLaunchKernel",
-            "Malloc",
-            "aten::empty",
-        ] {
-            assert_eq!(Call::of(name), Call::Other, "{name}");
-        }
-        assert_eq!(Call::of("cudaDeviceSynchronize"), Call::Wait);
     }
 
     #[test]

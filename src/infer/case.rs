@@ -370,7 +370,7 @@ impl<'a> Case<'a> {
     pub(super) fn copy_calls(&mut self) -> i64 {
         let calls = runtime_calls()
             .and(Condition::IsTrue("counts"))
-            .and(Condition::Has("name", &["Memcpy", "memcpy"]));
+            .and(Condition::Is("call", &["copy", "blocking_copy"]));
         self.count("calls that copy", &calls)
     }
 

@@ -9,6 +9,7 @@ use super::super::inference::{Category, Level, Number};
 use super::super::sum::column;
 use super::super::table::Part;
 use super::Rule;
+use crate::model::Call;
 
 pub(super) const RULE: Rule = Rule {
     code: "allocator_growth",
@@ -24,23 +25,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Calls that take memory from the driver or give it back.
-pub(super) const CALLS: &[&str] = &[
-    "cudaMalloc",
-    "cudaFree",
-    "cuMemAlloc_v2",
-    "cuMemFree_v2",
-    "cuMemCreate",
-    "cuMemMap",
-    "cuMemUnmap",
-    "hipMalloc",
-    "hipFree",
-    "hipExtMallocWithFlags",
-];
-
 fn calls() -> Rows {
-    Rows::of("events")
+    runtime_calls()
         .and(Condition::IsTrue("counts"))
-        .and(Condition::Is("name", CALLS))
+        .and(Condition::Is("call", &["memory"]))
 }
 
 fn judge(case: &mut Case<'_>) -> Judgement {
@@ -95,7 +83,8 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         Some(Number::Int(growing)),
         of_steps.as_str(),
     );
-    let runtime = case.count("calls of the runtime", &runtime_calls());
+    let known = runtime_calls().and(Condition::Starts("name", Call::KNOWN));
+    let runtime = case.count("calls of the runtime", &known);
     if runtime == 0 && steps == 0 {
         return Judgement::insufficient(
             "neither calls of a runtime or driver nor allocations are in the files",

@@ -69,11 +69,9 @@ pub(super) fn asks_for_activity(activity: ActivityType) -> bool {
 
 /// True when a rule asks for events called `name`.
 pub(super) fn asks_for_name(name: &str) -> bool {
-    synchronisation::CALLS.contains(&name)
-        || allocator_growth::CALLS.contains(&name)
-        || data_loading::LOADERS
-            .iter()
-            .any(|start| name.starts_with(start))
+    data_loading::LOADERS
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 /// What a rule asks and how.

@@ -1,0 +1,145 @@
+//! Parts of tracekit that answer one question give one answer.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tracekit::attribute::{AttributeOptions, Request};
+use tracekit::compare::{CompareOptions, compare_paths};
+use tracekit::infer::{Inference, Thresholds, infer_paths};
+use tracekit::ingest::IngestOptions;
+
+use crate::support::inspection::rows;
+
+/// Four steps of 1 ms with a kernel at the end of each, beside which `more` happens; it gets the start of the step.
+fn write(folder: &Path, more: impl Fn(i64) -> Vec<Value>) -> PathBuf {
+    let mut events = Vec::new();
+    for step in 0..4 {
+        let at = 1000 + step * 1000;
+        let name = format!("ProfilerStep#{step}");
+        events.push(host("user_annotation", &name, at, 1000));
+        let mut launch = host("cuda_runtime", "cudaLaunchKernel", at + 890, 4);
+        launch["args"] = json!({"correlation": step + 1});
+        events.push(launch);
+        let mut kernel = host("kernel", "gemm", at + 895, 50);
+        kernel["pid"] = json!(0);
+        kernel["args"] = json!({"device": 0, "stream": 1, "correlation": step + 1});
+        events.push(kernel);
+        events.extend(more(at));
+    }
+    let path = folder.join("trace.json");
+    std::fs::write(&path, json!({ "traceEvents": events }).to_string()).unwrap();
+    path
+}
+
+fn host(cat: &str, name: &str, ts: i64, dur: i64) -> Value {
+    json!({"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur})
+}
+
+fn request<'a>(paths: &'a [PathBuf], options: &'a AttributeOptions) -> Request<'a> {
+    Request {
+        salvage: None,
+        paths,
+        ingest: IngestOptions::default(),
+        options,
+        ranks: Vec::new(),
+        expect: Vec::new(),
+        hash_inputs: false,
+    }
+}
+
+/// The rows of a table of the comparison of `path` with itself.
+fn compared(path: &Path, table: &str) -> Vec<Value> {
+    let (paths, options) = ([path.to_owned()], AttributeOptions::default());
+    let request = request(&paths, &options);
+    let compare = CompareOptions {
+        top: 0,
+        ..CompareOptions::default()
+    };
+    let comparison = compare_paths(&request, &request, &compare, &|_| {}).unwrap();
+    let comparison = serde_json::to_value(comparison).unwrap();
+    rows(comparison["frames"].as_array().unwrap(), table)
+}
+
+/// The mean nanoseconds of a step that `compare` gives for a cost of the host.
+fn cost(path: &Path, name: &str) -> i64 {
+    let costs = compared(path, "cost_shift");
+    let is_meant = |row: &&Value| row["cost"] == name && row["place"] == "host";
+    let row = costs.iter().find(is_meant);
+    row.map_or(0, |row| row["base_ns"].as_i64().unwrap())
+}
+
+fn inference(path: &Path, code: &str) -> Inference {
+    let (paths, options) = ([path.to_owned()], AttributeOptions::default());
+    let request = request(&paths, &options);
+    let inferences = infer_paths(&request, &Thresholds::default(), &|_| {}).unwrap();
+    let of_run = inferences.runs.into_iter().flat_map(|run| run.inferences);
+    of_run
+        .into_iter()
+        .find(|inference| inference.code == code)
+        .unwrap()
+}
+
+/// A number of the evidence for a rule.
+fn evidence(path: &Path, code: &str, name: &str) -> Value {
+    let inference = serde_json::to_value(inference(path, code)).unwrap();
+    let evidence = inference["evidence"].as_array().unwrap().iter();
+    let mut evidence = evidence.filter(|evidence| evidence["name"] == name);
+    evidence.next().unwrap()["value"].clone()
+}
+
+#[test]
+fn compare_and_infer_know_the_same_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    // Times of 40 us a step count, or do not.
+    for (code, cost_name, counted, names) in [
+        (
+            "allocator_growth",
+            "cache_maintenance",
+            40_000,
+            &[
+                "cudaMalloc",
+                "cudaMallocAsync",
+                "cudaHostAlloc",
+                "cudaFreeHost",
+                "cuMemAddressReserve",
+                "hipExtMallocWithFlags",
+                "urUSMDeviceAlloc",
+            ][..],
+        ),
+        (
+            "synchronisation",
+            "synchronisation",
+            40_000,
+            &[
+                "cudaStreamSynchronize",
+                "cudaMemcpy",
+                "cuMemcpyDtoH_v2",
+                "hipMemcpyWithStream",
+                "hipEventSynchronize",
+                "zeEventHostSynchronize",
+            ],
+        ),
+        (
+            "synchronisation",
+            "synchronisation",
+            0,
+            &["cudaMemcpyAsync", "cudaMemsetAsync", "cudaEventQuery"],
+        ),
+        (
+            "allocator_growth",
+            "cache_maintenance",
+            0,
+            &["cudaMemcpyAsync", "cudaMemsetAsync", "cuMemGetInfo_v2"],
+        ),
+    ] {
+        for name in names {
+            // Behind the kernel, so that every one of them counts for a growing allocator.
+            let path = write(folder.path(), |at| {
+                vec![host("cuda_runtime", name, at + 950, 40)]
+            });
+            assert_eq!(cost(&path, cost_name), counted, "{name}");
+            let sum = evidence(&path, code, "time in them");
+            assert_eq!(sum, json!(4 * counted), "{name}");
+        }
+    }
+}
