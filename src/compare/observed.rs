@@ -6,8 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::attribute::{DeviceClass, NONE, Phase, overlap, span_of, union};
 use crate::error::Result;
-use crate::inspect::{Entry, Frame, Topic, View, subject_of};
-use crate::model::{ActivityType, Call, EventId, StrId};
+use crate::inspect::{Entry, Frame, Topic, View, memory_peaks, subject_of};
+use crate::model::{Call, EventId, StrId};
 use crate::units::{Ns, Span};
 
 /// Work in no selected step.
@@ -400,42 +400,14 @@ fn collectives(view: &View<'_>) -> Result<BTreeMap<(String, String), ByStep<Call
     Ok(sums)
 }
 
-const MEMORY_KEYS: [&str; 4] = [
-    "Device Type",
-    "Device Id",
-    "Total Allocated",
-    "Total Reserved",
-];
-
-/// What each `[memory]` event of PyTorch says was in use after it: the largest of each device.
+/// The largest amounts of memory of each device, as `inspect memory` finds them; of several processes, those of the
+/// one that has most.
 fn memory(view: &View<'_>) -> Result<BTreeMap<MemoryKey, Peak>> {
-    let trace = view.trace();
-    let events = &trace.events;
     let mut peaks = BTreeMap::<MemoryKey, Peak>::new();
-    let Some(name) = trace.strings.find("[memory]") else {
-        return Ok(peaks);
-    };
-    let is_memory = |event: &EventId| {
-        events.name(*event) == name && events.activity(*event) == ActivityType::CpuInstantEvent
-    };
-    let wanted: Vec<EventId> = events.ids().filter(is_memory).collect();
-    let said = view.arguments(&wanted, &MEMORY_KEYS, |_, args| {
-        MEMORY_KEYS.map(|key| args.int(key))
-    })?;
-    for [kind, device, allocated, reserved] in said {
-        // The numbers of c10::DeviceType.
-        let kind = match kind {
-            None => String::new(),
-            Some(0) => "cpu".to_owned(),
-            Some(1) => "cuda".to_owned(),
-            Some(6) => "hip".to_owned(),
-            Some(12) => "xpu".to_owned(),
-            Some(20) => "privateuse".to_owned(),
-            Some(other) => format!("type {other}"),
-        };
-        let peak = peaks.entry((kind, device.unwrap_or(-1))).or_default();
-        peak.allocated = peak.allocated.max(allocated);
-        peak.reserved = peak.reserved.max(reserved);
+    for found in memory_peaks(view)? {
+        let peak = peaks.entry((found.kind, found.index)).or_default();
+        peak.allocated = peak.allocated.max(found.allocated);
+        peak.reserved = peak.reserved.max(found.reserved);
     }
     Ok(peaks)
 }

@@ -93,6 +93,7 @@ pub use topic::Topic;
 
 pub(crate) use device_line::idle_gaps;
 pub(crate) use folder::subject_of;
+pub(crate) use memory::peaks as memory_peaks;
 pub(crate) use raw::{device_work, events, files};
 pub(crate) use subject::{Inspected, Seen};
 pub(crate) use view::View;

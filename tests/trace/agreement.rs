@@ -7,8 +7,9 @@ use tracekit::attribute::{AttributeOptions, Request};
 use tracekit::compare::{CompareOptions, compare_paths};
 use tracekit::infer::{Inference, Thresholds, infer_paths};
 use tracekit::ingest::IngestOptions;
+use tracekit::inspect::{InspectOptions, Topic};
 
-use crate::support::inspection::rows;
+use crate::support::inspection::{frames, rows};
 
 /// Four steps of 1 ms with a kernel at the end of each, beside which `more` happens; it gets the start of the step.
 fn write(folder: &Path, more: impl Fn(i64) -> Vec<Value>) -> PathBuf {
@@ -142,4 +143,69 @@ fn compare_and_infer_know_the_same_calls() {
             assert_eq!(sum, json!(4 * counted), "{name}");
         }
     }
+}
+
+#[test]
+fn compare_and_inspect_know_the_same_peaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let change = |at: i64, (kind, index): (i64, i64), bytes: i64, total: i64| {
+        let mut event = host("cpu_instant_event", "[memory]", at, 0);
+        event["ph"] = json!("i");
+        event["args"] = json!({
+            "Device Type": kind, "Device Id": index, "Addr": at, "Bytes": bytes,
+            "Total Allocated": total, "Total Reserved": if kind == 0 { 0 } else { 4096 },
+        });
+        event
+    };
+    let path = write(folder.path(), |at| match at {
+        1000 => vec![
+            // Of 1000 bytes that were there before 700 are freed.
+            change(at + 10, (1, 0), -700, 300),
+            change(at + 20, (19, 0), 100, 500),
+            change(at + 30, (0, -1), 64, 64),
+            change(at + 40, (33, 2), 8, 8),
+        ],
+        _ => vec![change(at + 10, (1, 0), 100, 400 + at / 100)],
+    });
+    let inspected = rows(
+        &frames(&path, Topic::Memory, &InspectOptions::default()),
+        "memory",
+    );
+    let compared = compared(&path, "memory");
+    let name = |row: &Value| match (row["kind"].as_str().unwrap(), row["device"].as_i64()) {
+        (kind, Some(index)) if index >= 0 => format!("{kind}:{index}"),
+        (kind, _) => kind.to_owned(),
+    };
+    let mut got: Vec<(String, Value, Value)> = compared
+        .iter()
+        .map(|row| {
+            let peak = |column: &str| row[column].clone();
+            let [allocated, reserved] = ["base_allocated_bytes", "base_reserved_bytes"].map(peak);
+            (name(row), allocated, reserved)
+        })
+        .collect();
+    let mut want: Vec<(String, Value, Value)> = inspected
+        .iter()
+        .map(|row| {
+            let [allocated, reserved] =
+                ["peak_allocated_bytes", "peak_reserved_bytes"].map(|column| row[column].clone());
+            (
+                row["device"].as_str().unwrap().to_owned(),
+                allocated,
+                reserved,
+            )
+        })
+        .collect();
+    got.sort_by(|one, other| one.0.cmp(&other.0));
+    want.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(got, want);
+    let peak =
+        |name: &str, allocated: i64, reserved: Value| (name.to_owned(), json!(allocated), reserved);
+    let expected = [
+        peak("cpu", 64, Value::Null),
+        peak("cuda:0", 1000, json!(4096)),
+        peak("device type 33:2", 8, json!(4096)),
+        peak("mtia:0", 500, json!(4096)),
+    ];
+    assert_eq!(got, expected);
 }
