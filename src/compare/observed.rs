@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::attribute::{DeviceClass, NONE, Phase, overlap, span_of, union};
 use crate::error::Result;
-use crate::inspect::{Entry, Frame, Topic, View, memory_peaks, subject_of};
+use crate::inspect::{View, collective_sums, memory_peaks};
 use crate::model::{Call, EventId, StrId};
 use crate::units::{Ns, Span};
 
@@ -98,12 +98,12 @@ impl Observed {
     /// # Errors
     /// When the content of the file is not what it was when it was read.
     pub(super) fn of(view: &View<'_>) -> Result<Self> {
+        let places = places(view);
         let mut observed = Self {
-            collectives: collectives(view)?,
+            collectives: collectives(view, &places)?,
             memory: memory(view)?,
             ..Self::default()
         };
-        let places = places(view);
         observed.count_operators(view, &places)?;
         observed.count_work(view, &places);
         observed.count_calls(view, &places);
@@ -343,60 +343,25 @@ impl Busy {
 }
 
 /// Collectives by step, as `inspect communication` finds them.
-fn collectives(view: &View<'_>) -> Result<BTreeMap<(String, String), ByStep<Calls>>> {
-    let frames = subject_of(Topic::Communication).look(view)?;
+fn collectives(
+    view: &View<'_>,
+    places: &Places,
+) -> Result<BTreeMap<(String, String), ByStep<Calls>>> {
     let mut sums = BTreeMap::<(String, String), ByStep<Calls>>::new();
-    let Ok(frames) = frames.downcast::<Vec<Frame>>() else {
-        return Ok(sums);
-    };
-    let Some(frame) = frames.iter().find(|frame| frame.name == "collectives") else {
-        return Ok(sums);
-    };
-    let steps: BTreeMap<&str, u32> = {
-        let dissection = view.dissection;
-        let all = dissection.steps.all.iter().enumerate();
-        let selected = all.filter(|(number, _)| dissection.selected[*number]);
-        let named = selected.map(|(_, step)| step.name.as_str());
-        // Of steps with one name, the first.
-        let mut numbered: Vec<(&str, u32)> = named.zip(0..).collect();
-        numbered.reverse();
-        numbered.into_iter().collect()
-    };
-    let entry = |name: &str, row| {
-        let column = frame.column(name);
-        column.map_or(Entry::Null, |column| column.values.get(row))
-    };
-    for row in 0..frame.len() {
-        let text = |name| match entry(name, row) {
-            Entry::Text(text) => text.to_owned(),
-            _ => String::new(),
+    collective_sums(view, |sum| {
+        let Some(step) = places.of((sum.step != NONE).then_some(sum.step)) else {
+            return;
         };
-        let int = |name| match entry(name, row) {
-            Entry::Int(number) => Some(number),
-            _ => None,
-        };
-        let step = text("step");
-        let step = steps.get(step.as_str()).copied().unwrap_or(OUTSIDE);
-        let operation = Some(text("operation")).filter(|text| !text.is_empty());
-        let size = int("message_bytes").map(|bytes| format!("{bytes} B"));
-        let message: Vec<String> = [Some(text("dtype")), size]
-            .into_iter()
-            .flatten()
-            .filter(|text| !text.is_empty())
-            .collect();
-        let key = (
-            operation.unwrap_or_else(|| text("kernel")),
-            message.join(" "),
-        );
-        sums.entry(key)
-            .or_default()
-            .entry(step)
-            .or_default()
-            .add(Calls {
-                calls: u64::try_from(int("calls").unwrap_or(0)).unwrap_or(0),
-                time: Ns(int("sum_ns").unwrap_or(0)),
-            });
-    }
+        let size = sum.bytes.map(|bytes| format!("{bytes} B"));
+        let message: Vec<&str> = sum.dtype.into_iter().chain(size.as_deref()).collect();
+        let row = sums
+            .entry((sum.name.to_owned(), message.join(" ")))
+            .or_default();
+        row.entry(step).or_default().add(Calls {
+            calls: sum.calls,
+            time: sum.time,
+        });
+    })?;
     Ok(sums)
 }
 

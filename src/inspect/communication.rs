@@ -55,6 +55,51 @@ impl Subject for CommunicationTime {
     }
 }
 
+/// Calls of one kind in one step.
+pub(crate) struct CollectiveSum<'a> {
+    /// The operation; where nothing says it, the kernel.
+    pub(crate) name: &'a str,
+    /// PyTorch's name of the type of the elements.
+    pub(crate) dtype: Option<&'a str>,
+    /// Size of the message of one call.
+    pub(crate) bytes: Option<i64>,
+    /// The step of the launch: its number among all of the trace, or [`NONE`].
+    pub(crate) step: u32,
+    pub(crate) calls: u64,
+    pub(crate) time: Ns,
+}
+
+/// Gives `each` the calls of the table `collectives`, summed by what they are and by step. Two groups or devices with
+/// calls of one kind have sums of their own.
+///
+/// # Errors
+/// When the content of the file is not what it was when it was read.
+pub(crate) fn collective_sums(
+    view: &View<'_>,
+    mut each: impl FnMut(CollectiveSum<'_>),
+) -> Result<()> {
+    let found = Communication::new(view)?;
+    let mut sums: BTreeMap<(u32, u32), (u64, Ns)> = BTreeMap::new();
+    for call in &found.calls {
+        let (calls, time) = sums.entry((call.kind, call.step)).or_default();
+        *calls += 1;
+        *time += call.span.len();
+    }
+    for ((kind, step), (calls, time)) in sums {
+        let kind = &found.kinds[kind as usize];
+        let operation = kind.operation.as_deref().filter(|text| !text.is_empty());
+        each(CollectiveSum {
+            name: operation.or(kind.kernel.as_deref()).unwrap_or_default(),
+            dtype: kind.dtype.as_deref().filter(|text| !text.is_empty()),
+            bytes: kind.bytes(),
+            step,
+            calls,
+            time,
+        });
+    }
+    Ok(())
+}
+
 /// By call: what it holds of the communication time of its device.
 fn exposed(view: &View<'_>, found: &Communication) -> Vec<Exposure> {
     let mut exposed = Vec::with_capacity(found.calls.len());

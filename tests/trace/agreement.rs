@@ -209,3 +209,55 @@ fn compare_and_inspect_know_the_same_peaks() {
     ];
     assert_eq!(got, expected);
 }
+
+#[test]
+fn collectives_are_compared_in_the_steps_of_their_kernels() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut events = Vec::new();
+    let mut correlation = 0;
+    // Two processes with steps of one name; the first step of the first is cut, for a launch has no work.
+    for process in 1..=2 {
+        for step in 0..4 {
+            let at = process + 1000 + step * 1000;
+            let lost = usize::from(process == 1 && step == 0);
+            let mut of_process = vec![host(
+                "user_annotation",
+                &format!("ProfilerStep#{step}"),
+                at,
+                990,
+            )];
+            for launch in 0..=lost {
+                correlation += 1;
+                let ids = json!({"correlation": correlation});
+                let mut call = host("cuda_runtime", "cudaLaunchKernel", at + 10, 4);
+                call["args"] = ids;
+                of_process.push(call);
+                if launch > 0 {
+                    continue;
+                }
+                let mut kernel = host(
+                    "kernel",
+                    "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+                    at + 20,
+                    50,
+                );
+                kernel["args"] =
+                    json!({"device": process, "stream": 1, "correlation": correlation});
+                events.push(kernel);
+            }
+            for event in &mut of_process {
+                event["pid"] = json!(process);
+            }
+            events.extend(of_process);
+        }
+    }
+    let path = folder.path().join("trace.json");
+    std::fs::write(&path, json!({ "traceEvents": events }).to_string()).unwrap();
+    let [kernels, collectives] = ["kernels", "collectives"].map(|table| compared(&path, table));
+    assert_eq!((kernels.len(), collectives.len()), (1, 1));
+    assert_eq!(collectives[0]["operation"], "allreduce");
+    for column in ["base_calls", "base_ns"] {
+        assert_eq!(collectives[0][column], kernels[0][column], "{column}");
+    }
+    assert_eq!(collectives[0]["base_calls"], 1.0);
+}
