@@ -9,6 +9,7 @@ use super::sum::{Sum, column};
 use super::table::{Part, Tables};
 use super::thresholds::Thresholds;
 use crate::attribute::Attribution;
+use crate::units;
 
 /// Rows of a table.
 #[derive(Debug, Clone)]
@@ -437,5 +438,5 @@ pub(super) fn share(part: i64, whole: i64) -> f64 {
 
 /// A ratio in percent for a summary.
 pub(super) fn percent(ratio: f64) -> String {
-    format!("{:.1} %", ratio * 100.0)
+    format!("{} %", units::percent(ratio))
 }

@@ -12,7 +12,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::collective::{Call, Communication, Kind};
-use super::distribution::median;
 use super::exposure::{Exposure, exposures};
 use super::frame::{Frame, Unit};
 use super::group::{Groups, groups_frame};
@@ -23,6 +22,7 @@ use super::view::View;
 use super::{hta, tensorboard};
 use crate::attribute::{Bucket, DeviceClass, NONE, union};
 use crate::error::Result;
+use crate::stats::median_time;
 use crate::units::{Ns, Span};
 
 /// Communication, its overlap and its collectives.
@@ -329,7 +329,7 @@ fn collectives_frame(view: &View<'_>, rows: &[Collective<'_>]) -> Frame {
         .bytes("message_bytes", rows, Collective::bytes)
         .count("calls", rows, |row| Some(row.sums.calls))
         .ns("sum_ns", rows, |row| Some(row.sums.sum))
-        .ns("median_ns", rows, |row| median(&row.durations))
+        .ns("median_ns", rows, |row| median_time(&row.durations))
         .ns("communication_ns", rows, |row| Some(row.sums.held))
         .ns("exposed_ns", rows, |row| {
             row.on_device.then(|| row.sums.held - row.sums.overlapped)

@@ -59,6 +59,26 @@ fn calls_of_every_vendor_and_spelling_count_for_rules() {
 }
 
 #[test]
+fn the_median_of_an_even_number_of_steps_lies_between_the_middle_ones() {
+    // 1500 us: one step takes 500 more and one 2500.
+    let steps = Sketch::with_steps(&[4000, 1000, 2000, 1000]);
+    assert_eq!(effect("warm_up_or_noise", steps), 500 + 2500);
+}
+
+#[test]
+fn little_is_not_told_as_nothing() {
+    let mut calling = busy();
+    calling.host("cuda_runtime", "cudaMalloc", 2500, 1);
+    let inferences = inferred(&[calling], &Thresholds::default());
+    let mut all = inferences.runs[0].inferences.iter();
+    let found = all.find(|inference| inference.code == "allocator_growth");
+    assert_eq!(
+        found.unwrap().summary,
+        "1 call to the driver for memory takes only <0.1 % of the window"
+    );
+}
+
+#[test]
 fn the_loader_is_found_in_every_spelling_of_its_category() {
     for cat in ["user_annotation", "cpu_op", "Operator", "operator", "net"] {
         let mut spelled = hungry();
