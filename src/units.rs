@@ -1,4 +1,4 @@
-//! Integer nanoseconds and half-open spans of them.
+//! Integer nanoseconds, half-open spans of them, and how numbers are spelled for people.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
@@ -89,4 +89,36 @@ impl Span {
     pub fn contains(self, at: Ns) -> bool {
         self.start <= at && at < self.end
     }
+}
+
+/// A ratio in percent with one decimal, without its sign `%`.
+pub(crate) fn percent(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    if !value.is_finite() {
+        "n/a".to_owned()
+    } else if ratio == 0.0 {
+        "0".to_owned()
+    } else if value > 0.0 && value < 0.05 {
+        "<0.1".to_owned()
+    } else if ratio < 1.0 && value >= 99.95 {
+        ">99.9".to_owned()
+    } else {
+        grouped(&format!("{value:.1}"))
+    }
+}
+
+/// Puts a comma before every third digit of the whole part.
+pub(crate) fn grouped(number: &str) -> String {
+    let (sign, digits) = number.split_at(usize::from(number.starts_with(['+', '-'])));
+    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let mut out = String::with_capacity(number.len() + whole.len() / 3);
+    out.push_str(sign);
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out.push_str(rest);
+    out
 }

@@ -21,6 +21,7 @@ use super::window::DeviceWindows;
 use crate::error::Result;
 use crate::ingest::arguments;
 use crate::model::{CounterKind, EventId, Ident, Ph, Trace};
+use crate::stats::median_time;
 use crate::units::{Ns, Span};
 
 /// What the counters of one device say.
@@ -313,7 +314,7 @@ fn interval(samples: &BTreeMap<CounterKind, Vec<Sample>>) -> Ns {
         .flat_map(|samples| samples.windows(2).map(|pair| pair[1].0 - pair[0].0))
         .collect();
     apart.sort_unstable();
-    apart.get(apart.len() / 2).copied().unwrap_or(Ns::ZERO)
+    median_time(&apart).unwrap_or(Ns::ZERO)
 }
 
 /// Energy used up to each sample in microjoules, and where it is from.
@@ -466,6 +467,12 @@ mod tests {
         assert_eq!(counters.phases["backward"].power_mw, Some(6_000_000));
         assert_eq!(counters.phases["backward"].sm_clock_mhz, None);
         assert_eq!(counters.phases["backward"].throttled_ns, None);
+    }
+
+    #[test]
+    fn samples_are_as_far_apart_as_the_mean_of_the_two_in_the_middle() {
+        let samples = samples(&[(CounterKind::Energy, &[(0, 0), (100, 1), (400, 2)])]);
+        assert_eq!(summarize(&samples, &parts_of_test()).interval_ns, Ns(200));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::options::AttributeOptions;
 use super::phase::Marker;
 use super::table::OtherKind;
-use crate::model::{StrId, Strings, Trace};
+use crate::model::{Call, StrId, Strings, Trace};
 
 /// Prefix of the events that the autograd engine writes around each node it runs.
 pub(crate) const ENGINE_PREFIX: &str = "autograd::engine::evaluate_function: ";
@@ -103,6 +103,7 @@ fn facts_of(name: &str, strings: &Strings, options: &AttributeOptions) -> NameFa
                 .then_some(CheckpointFrame::UnpackHook)
         }
     });
+    let call = Call::of(name);
     NameFacts {
         marker: Marker::of(name, &options.phases),
         other: other_kind(name),
@@ -128,13 +129,10 @@ fn facts_of(name: &str, strings: &Strings, options: &AttributeOptions) -> NameFa
                 .windows(2)
                 .any(|pair| pair[0] == b'[' && pair[1].is_ascii_digit()),
         bucket_copy: name == "torch.distributed.ddp.reducer::copy_bucket_to_grad",
-        kernel_launch: (name.contains("Launch") && name.contains("Kernel"))
-            || name.contains("EnqueueKernelLaunch"),
-        graph_launch: ["cudaGraphLaunch", "hipGraphLaunch", "cuGraphLaunch"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix)),
-        capture_begin: name.contains("StreamBeginCapture"),
-        capture_end: name.contains("StreamEndCapture"),
+        kernel_launch: call == Call::Launch,
+        graph_launch: call == Call::Replay,
+        capture_begin: call == Call::CaptureBegin,
+        capture_end: call == Call::CaptureEnd,
     }
 }
 

@@ -9,6 +9,7 @@ use super::result::{
     Coverage, EvidenceShare, HostPhase, Imbalance, RankResult, Recompute, StepTime, TopKernel,
 };
 use super::table::Table;
+use crate::stats::median_time;
 use crate::units::Ns;
 
 /// Median and spread of host step times; partial steps only when there are no others.
@@ -44,11 +45,7 @@ impl StepTime {
     /// Median, shortest and longest of `times`; `None` of none.
     pub(crate) fn spread(mut times: Vec<Ns>) -> Option<(Ns, Ns, Ns)> {
         times.sort_unstable();
-        let lower = *times.get(times.len().checked_sub(1)? / 2)?;
-        let upper = *times.get(times.len() / 2)?;
-        // Half of the difference: the sum of the two may leave 64 bits.
-        let median = lower + Ns((upper - lower).0 / 2);
-        Some((median, *times.first()?, *times.last()?))
+        Some((median_time(&times)?, *times.first()?, *times.last()?))
     }
 }
 

@@ -10,7 +10,7 @@
 //! | `idle` | device | nothing runs |
 //! | `communication` | host | collectives that run on the host (Gloo, MPI) |
 //! | `copies` | host | self time of `aten::copy_`, where no device copies |
-//! | `synchronisation` | host | calls that wait for the device (`…Synchronize`) |
+//! | `synchronisation` | host | calls that wait for the device (`…Synchronize`, copies that return when they are done) |
 //! | `cache_maintenance` | host | calls that take memory from the driver or give it back (`cudaMalloc`, `cudaFree`, …), which an allocator's cache avoids |
 //! | `outside_operators` | host | step time under no operator on any thread |
 

@@ -19,7 +19,7 @@ use super::saved::Saved;
 use super::side::Side;
 use crate::attribute::{ProgressEvent, Request, SkippedInput, Tool, attribute_and};
 use crate::error::{Error, ErrorKind, Result};
-use crate::inspect::{By, InspectOptions, View};
+use crate::inspect::{InspectOptions, View};
 use crate::stats::median;
 use crate::units::Ns;
 
@@ -51,11 +51,7 @@ fn read(request: &Request<'_>, progress: &(dyn Fn(ProgressEvent) + Sync)) -> Res
         }
         return Ok(Side::new(saved, None));
     }
-    let look = InspectOptions {
-        by: vec![By::Step],
-        top: 0,
-        ..InspectOptions::default()
-    };
+    let look = InspectOptions::default();
     let (attribution, observed) = attribute_and(request, progress, |dissection, content| {
         Observed::of(&View::new(dissection, content, &look))
     })?;

@@ -6,8 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::attribute::{DeviceClass, NONE, Phase, overlap, span_of, union};
 use crate::error::Result;
-use crate::inspect::{Entry, Frame, Topic, View, subject_of};
-use crate::model::{ActivityType, EventId, StrId};
+use crate::inspect::{View, collective_sums, memory_peaks};
+use crate::model::{Call, EventId, StrId};
 use crate::units::{Ns, Span};
 
 /// Work in no selected step.
@@ -98,12 +98,12 @@ impl Observed {
     /// # Errors
     /// When the content of the file is not what it was when it was read.
     pub(super) fn of(view: &View<'_>) -> Result<Self> {
+        let places = places(view);
         let mut observed = Self {
-            collectives: collectives(view)?,
+            collectives: collectives(view, &places)?,
             memory: memory(view)?,
             ..Self::default()
         };
-        let places = places(view);
         observed.count_operators(view, &places)?;
         observed.count_work(view, &places);
         observed.count_calls(view, &places);
@@ -205,7 +205,6 @@ impl Observed {
         }
     }
 
-    /// Host calls that wait until the device is done, as their names say.
     /// Waits for the device, and maintenance of the allocator's cache.
     fn count_calls(&mut self, view: &View<'_>, places: &Places) {
         let dissection = view.dissection;
@@ -213,18 +212,17 @@ impl Observed {
         let events = &trace.events;
         let mut kinds: Vec<Option<Call>> = vec![None; trace.strings.len()];
         for event in events.ids() {
-            let activity = events.activity(event);
-            if !matches!(activity, ActivityType::Runtime | ActivityType::Driver) {
+            if !events.activity(event).is_launch() {
                 continue;
             }
             let waits = self.synchronisation.get_or_insert_with(BTreeMap::new);
             let cache = self.cache_maintenance.get_or_insert_with(BTreeMap::new);
             let name = events.name(event);
             let kind = kinds[name.index()].get_or_insert_with(|| Call::of(trace.strings.get(name)));
-            let sums = match kind {
-                Call::Wait => waits,
+            let sums = match *kind {
+                call if call.waits() => waits,
                 Call::Memory => cache,
-                Call::Other => continue,
+                _ => continue,
             };
             if !events.is_complete(event) {
                 continue;
@@ -237,48 +235,6 @@ impl Observed {
             if let Some(step) = places.of(dissection.steps.at(process, span.start)) {
                 *sums.entry(step).or_default() += span.len();
             }
-        }
-    }
-}
-
-/// What a call of the driver or runtime is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Call {
-    /// Waits for the device.
-    Wait,
-    /// Takes memory from the driver or gives it back: what a cache of memory is there to avoid.
-    Memory,
-    Other,
-}
-
-impl Call {
-    fn of(name: &str) -> Self {
-        /// How such calls begin behind the name of their library; copies and fills begin otherwise.
-        const MEMORY: [&str; 14] = [
-            "Malloc",
-            "Free",
-            "HostAlloc",
-            "HostMalloc",
-            "HostFree",
-            "MemAlloc",
-            "MemFree",
-            "MemHostAlloc",
-            "MemCreate",
-            "MemRelease",
-            "MemMap",
-            "MemUnmap",
-            "MemAddress",
-            "MemSetAccess",
-        ];
-        if name.ends_with("Synchronize") {
-            return Self::Wait;
-        }
-        let call = ["cuda", "cu", "hip"]
-            .iter()
-            .find_map(|library| name.strip_prefix(library));
-        match call {
-            Some(call) if MEMORY.iter().any(|start| call.starts_with(start)) => Self::Memory,
-            _ => Self::Other,
         }
     }
 }
@@ -387,99 +343,36 @@ impl Busy {
 }
 
 /// Collectives by step, as `inspect communication` finds them.
-fn collectives(view: &View<'_>) -> Result<BTreeMap<(String, String), ByStep<Calls>>> {
-    let frames = subject_of(Topic::Communication).look(view)?;
+fn collectives(
+    view: &View<'_>,
+    places: &Places,
+) -> Result<BTreeMap<(String, String), ByStep<Calls>>> {
     let mut sums = BTreeMap::<(String, String), ByStep<Calls>>::new();
-    let Ok(frames) = frames.downcast::<Vec<Frame>>() else {
-        return Ok(sums);
-    };
-    let Some(frame) = frames.iter().find(|frame| frame.name == "collectives") else {
-        return Ok(sums);
-    };
-    let steps: BTreeMap<&str, u32> = {
-        let dissection = view.dissection;
-        let all = dissection.steps.all.iter().enumerate();
-        let selected = all.filter(|(number, _)| dissection.selected[*number]);
-        let named = selected.map(|(_, step)| step.name.as_str());
-        // Of steps with one name, the first.
-        let mut numbered: Vec<(&str, u32)> = named.zip(0..).collect();
-        numbered.reverse();
-        numbered.into_iter().collect()
-    };
-    let entry = |name: &str, row| {
-        let column = frame.column(name);
-        column.map_or(Entry::Null, |column| column.values.get(row))
-    };
-    for row in 0..frame.len() {
-        let text = |name| match entry(name, row) {
-            Entry::Text(text) => text.to_owned(),
-            _ => String::new(),
+    collective_sums(view, |sum| {
+        let Some(step) = places.of((sum.step != NONE).then_some(sum.step)) else {
+            return;
         };
-        let int = |name| match entry(name, row) {
-            Entry::Int(number) => Some(number),
-            _ => None,
-        };
-        let step = text("step");
-        let step = steps.get(step.as_str()).copied().unwrap_or(OUTSIDE);
-        let operation = Some(text("operation")).filter(|text| !text.is_empty());
-        let size = int("message_bytes").map(|bytes| format!("{bytes} B"));
-        let message: Vec<String> = [Some(text("dtype")), size]
-            .into_iter()
-            .flatten()
-            .filter(|text| !text.is_empty())
-            .collect();
-        let key = (
-            operation.unwrap_or_else(|| text("kernel")),
-            message.join(" "),
-        );
-        sums.entry(key)
-            .or_default()
-            .entry(step)
-            .or_default()
-            .add(Calls {
-                calls: u64::try_from(int("calls").unwrap_or(0)).unwrap_or(0),
-                time: Ns(int("sum_ns").unwrap_or(0)),
-            });
-    }
+        let size = sum.bytes.map(|bytes| format!("{bytes} B"));
+        let message: Vec<&str> = sum.dtype.into_iter().chain(size.as_deref()).collect();
+        let row = sums
+            .entry((sum.name.to_owned(), message.join(" ")))
+            .or_default();
+        row.entry(step).or_default().add(Calls {
+            calls: sum.calls,
+            time: sum.time,
+        });
+    })?;
     Ok(sums)
 }
 
-const MEMORY_KEYS: [&str; 4] = [
-    "Device Type",
-    "Device Id",
-    "Total Allocated",
-    "Total Reserved",
-];
-
-/// What each `[memory]` event of PyTorch says was in use after it: the largest of each device.
+/// The largest amounts of memory of each device, as `inspect memory` finds them; of several processes, those of the
+/// one that has most.
 fn memory(view: &View<'_>) -> Result<BTreeMap<MemoryKey, Peak>> {
-    let trace = view.trace();
-    let events = &trace.events;
     let mut peaks = BTreeMap::<MemoryKey, Peak>::new();
-    let Some(name) = trace.strings.find("[memory]") else {
-        return Ok(peaks);
-    };
-    let is_memory = |event: &EventId| {
-        events.name(*event) == name && events.activity(*event) == ActivityType::CpuInstantEvent
-    };
-    let wanted: Vec<EventId> = events.ids().filter(is_memory).collect();
-    let said = view.arguments(&wanted, &MEMORY_KEYS, |_, args| {
-        MEMORY_KEYS.map(|key| args.int(key))
-    })?;
-    for [kind, device, allocated, reserved] in said {
-        // The numbers of c10::DeviceType.
-        let kind = match kind {
-            None => String::new(),
-            Some(0) => "cpu".to_owned(),
-            Some(1) => "cuda".to_owned(),
-            Some(6) => "hip".to_owned(),
-            Some(12) => "xpu".to_owned(),
-            Some(20) => "privateuse".to_owned(),
-            Some(other) => format!("type {other}"),
-        };
-        let peak = peaks.entry((kind, device.unwrap_or(-1))).or_default();
-        peak.allocated = peak.allocated.max(allocated);
-        peak.reserved = peak.reserved.max(reserved);
+    for found in memory_peaks(view)? {
+        let peak = peaks.entry((found.kind, found.index)).or_default();
+        peak.allocated = peak.allocated.max(found.allocated);
+        peak.reserved = peak.reserved.max(found.reserved);
     }
     Ok(peaks)
 }
@@ -498,35 +391,6 @@ mod tests {
         assert_eq!(busy.inside(span(10, 20)), Ns(0));
         assert_eq!(busy.inside(span(-5, 100)), Ns(30));
         assert_eq!(busy.inside(span(60, 70)), Ns(0));
-    }
-
-    #[test]
-    fn calls_of_the_allocator_are_no_copies() {
-        for name in [
-            "cudaMalloc",
-            "cudaFree",
-            "cudaMallocAsync",
-            "cudaHostAlloc",
-            "cuMemAlloc_v2",
-            "cuMemCreate",
-            "cuMemUnmap",
-            "cuMemAddressReserve",
-            "hipMalloc",
-            "hipHostFree",
-        ] {
-            assert_eq!(Call::of(name), Call::Memory, "{name}");
-        }
-        for name in [
-            "cudaMemcpyAsync",
-            "cudaMemsetAsync",
-            "cuMemcpyHtoD_v2",
-            "cudaLaunchKernel",
-            "Malloc",
-            "aten::empty",
-        ] {
-            assert_eq!(Call::of(name), Call::Other, "{name}");
-        }
-        assert_eq!(Call::of("cudaDeviceSynchronize"), Call::Wait);
     }
 
     #[test]

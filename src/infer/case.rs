@@ -9,6 +9,7 @@ use super::sum::{Sum, column};
 use super::table::{Part, Tables};
 use super::thresholds::Thresholds;
 use crate::attribute::Attribution;
+use crate::units;
 
 /// Rows of a table.
 #[derive(Debug, Clone)]
@@ -60,8 +61,10 @@ pub(super) fn work_of(class: &'static [&'static str]) -> Rows {
     Rows::of("device_work").and(Condition::Is("class", class))
 }
 
-/// Categories of calls of the CUDA and HIP runtimes.
-pub(super) const RUNTIME: &[&str] = &["cuda_runtime", "cuda_driver", "Runtime"];
+/// Calls of the runtimes and drivers of devices, of every vendor.
+pub(super) fn runtime_calls() -> Rows {
+    Rows::of("events").and(Condition::Is("activity", &["runtime", "driver"]))
+}
 
 /// How many events an inference shows.
 const WORST: usize = 3;
@@ -366,10 +369,9 @@ impl<'a> Case<'a> {
 
     /// How many calls that copy are in the files: where no copy is, copies were not recorded.
     pub(super) fn copy_calls(&mut self) -> i64 {
-        let calls = Rows::of("events")
+        let calls = runtime_calls()
             .and(Condition::IsTrue("counts"))
-            .and(Condition::Is("cat", RUNTIME))
-            .and(Condition::Has("name", &["Memcpy", "memcpy"]));
+            .and(Condition::Is("call", &["copy", "blocking_copy"]));
         self.count("calls that copy", &calls)
     }
 
@@ -416,6 +418,15 @@ impl<'a> Case<'a> {
     }
 }
 
+/// Copies were not recorded, but so many calls for them.
+pub(super) fn without_copies(calls: i64) -> Judgement {
+    let made = match calls {
+        1 => "1 call that copies is".to_owned(),
+        calls => format!("{calls} calls that copy are"),
+    };
+    Judgement::insufficient(format!("{made} in the files, but no copy on a device"))
+}
+
 /// `part` of `whole`; 0 of nothing.
 pub(super) fn share(part: i64, whole: i64) -> f64 {
     if whole > 0 {
@@ -427,5 +438,5 @@ pub(super) fn share(part: i64, whole: i64) -> f64 {
 
 /// A ratio in percent for a summary.
 pub(super) fn percent(ratio: f64) -> String {
-    format!("{:.1} %", ratio * 100.0)
+    format!("{} %", units::percent(ratio))
 }

@@ -1,6 +1,6 @@
 //! What rules need from each file, and their test once all files are read.
 
-use super::rules::{asks_for_category, asks_for_name};
+use super::rules::{asks_for_activity, asks_for_name};
 use super::run::{RunInferences, of_run};
 use super::table::{Part, Tables, by_run};
 use super::thresholds::Thresholds;
@@ -37,7 +37,9 @@ const WORK: &[&str] = &[
 ];
 
 /// Columns of events that rules ask for.
-const EVENTS: &[&str] = &["event", "counts", "cat", "name", "ts_ns", "dur_ns"];
+const EVENTS: &[&str] = &[
+    "event", "counts", "activity", "call", "name", "ts_ns", "dur_ns",
+];
 
 /// Tables of breakdowns that rules ask for: what rules call them, which breakdown makes them, and what that
 /// calls them.
@@ -168,13 +170,13 @@ impl<'t> Plan<'t> {
 /// The events of `trace` that rules ask for, in order.
 fn asked_for(trace: &Trace) -> Vec<EventId> {
     let (events, strings) = (&trace.events, &trace.strings);
-    // Few names and categories, many events.
-    let asked = |test: fn(&str) -> bool| -> Vec<bool> {
-        strings.iter().map(|(_, text)| test(text)).collect()
-    };
-    let (categories, names) = (asked(asks_for_category), asked(asks_for_name));
+    // Few names, many events.
+    let names: Vec<bool> = strings
+        .iter()
+        .map(|(_, text)| asks_for_name(text))
+        .collect();
     let is_asked =
-        |id: &EventId| categories[events.cat(*id).index()] || names[events.name(*id).index()];
+        |id: &EventId| asks_for_activity(events.activity(*id)) || names[events.name(*id).index()];
     events.ids().filter(is_asked).collect()
 }
 

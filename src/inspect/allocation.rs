@@ -78,15 +78,20 @@ const KINDS: [&str; 21] = [
 ];
 
 impl Pool {
-    /// `cpu`, `cuda:0`; by number where PyTorch has no name.
-    pub(super) fn name(&self) -> String {
+    /// `cpu`, `cuda`; by number where PyTorch has no name.
+    pub(super) fn kind_name(&self) -> String {
         let kind = usize::try_from(self.kind)
             .ok()
             .and_then(|kind| KINDS.get(kind));
-        let kind = kind.map_or_else(
+        kind.map_or_else(
             || format!("device type {}", self.kind),
             |kind| (*kind).to_owned(),
-        );
+        )
+    }
+
+    /// `cpu`, `cuda:0`.
+    pub(super) fn name(&self) -> String {
+        let kind = self.kind_name();
         if self.index < 0 {
             kind
         } else {

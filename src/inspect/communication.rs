@@ -12,7 +12,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::collective::{Call, Communication, Kind};
-use super::distribution::median;
 use super::exposure::{Exposure, exposures};
 use super::frame::{Frame, Unit};
 use super::group::{Groups, groups_frame};
@@ -23,6 +22,7 @@ use super::view::View;
 use super::{hta, tensorboard};
 use crate::attribute::{Bucket, DeviceClass, NONE, union};
 use crate::error::Result;
+use crate::stats::median_time;
 use crate::units::{Ns, Span};
 
 /// Communication, its overlap and its collectives.
@@ -53,6 +53,51 @@ impl Subject for CommunicationTime {
     fn tables(&self, files: Vec<Inspected<'_, Self::Seen>>) -> Vec<Frame> {
         stacked(files)
     }
+}
+
+/// Calls of one kind in one step.
+pub(crate) struct CollectiveSum<'a> {
+    /// The operation; where nothing says it, the kernel.
+    pub(crate) name: &'a str,
+    /// PyTorch's name of the type of the elements.
+    pub(crate) dtype: Option<&'a str>,
+    /// Size of the message of one call.
+    pub(crate) bytes: Option<i64>,
+    /// The step of the launch: its number among all of the trace, or [`NONE`].
+    pub(crate) step: u32,
+    pub(crate) calls: u64,
+    pub(crate) time: Ns,
+}
+
+/// Gives `each` the calls of the table `collectives`, summed by what they are and by step. Two groups or devices with
+/// calls of one kind have sums of their own.
+///
+/// # Errors
+/// When the content of the file is not what it was when it was read.
+pub(crate) fn collective_sums(
+    view: &View<'_>,
+    mut each: impl FnMut(CollectiveSum<'_>),
+) -> Result<()> {
+    let found = Communication::new(view)?;
+    let mut sums: BTreeMap<(u32, u32), (u64, Ns)> = BTreeMap::new();
+    for call in &found.calls {
+        let (calls, time) = sums.entry((call.kind, call.step)).or_default();
+        *calls += 1;
+        *time += call.span.len();
+    }
+    for ((kind, step), (calls, time)) in sums {
+        let kind = &found.kinds[kind as usize];
+        let operation = kind.operation.as_deref().filter(|text| !text.is_empty());
+        each(CollectiveSum {
+            name: operation.or(kind.kernel.as_deref()).unwrap_or_default(),
+            dtype: kind.dtype.as_deref().filter(|text| !text.is_empty()),
+            bytes: kind.bytes(),
+            step,
+            calls,
+            time,
+        });
+    }
+    Ok(())
 }
 
 /// By call: what it holds of the communication time of its device.
@@ -284,7 +329,7 @@ fn collectives_frame(view: &View<'_>, rows: &[Collective<'_>]) -> Frame {
         .bytes("message_bytes", rows, Collective::bytes)
         .count("calls", rows, |row| Some(row.sums.calls))
         .ns("sum_ns", rows, |row| Some(row.sums.sum))
-        .ns("median_ns", rows, |row| median(&row.durations))
+        .ns("median_ns", rows, |row| median_time(&row.durations))
         .ns("communication_ns", rows, |row| Some(row.sums.held))
         .ns("exposed_ns", rows, |row| {
             row.on_device.then(|| row.sums.held - row.sums.overlapped)

@@ -2,13 +2,6 @@
 
 use crate::units::Ns;
 
-/// The middle of times in order; of two, the mean, rounded down.
-pub(super) fn median(sorted: &[Ns]) -> Option<Ns> {
-    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
-    let upper = *sorted.get(sorted.len() / 2)?;
-    Some(lower + Ns((upper - lower).0.div_euclid(2)))
-}
-
 /// Lengths of time in order.
 pub(super) struct Lengths(Vec<Ns>);
 
@@ -86,15 +79,6 @@ impl Description {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_middle_is_rounded_down() {
-        let of = |times: &[i64]| median(&times.iter().map(|time| Ns(*time)).collect::<Vec<_>>());
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&[3]), Some(Ns(3)));
-        assert_eq!(of(&[3, 6]), Some(Ns(4)));
-        assert_eq!(of(&[1, 2, 90]), Some(Ns(2)));
-    }
 
     #[test]
     fn percentiles_are_values_of_the_sample() {

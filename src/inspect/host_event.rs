@@ -2,7 +2,7 @@
 
 use super::view::View;
 use crate::attribute::{OtherKind, span_of};
-use crate::model::{EventId, StrId};
+use crate::model::{Call, EventId, StrId};
 use crate::units::Span;
 
 /// An operator, a runtime or driver call, or a range in which the data loader is waited for.
@@ -15,7 +15,7 @@ pub(super) struct HostEvent {
     pub(super) thread: u32,
     /// Operators come before calls, which they make, and data loading before both.
     kind: Kind,
-    /// A call that waits for a device.
+    /// A call that may wait for a device.
     pub(super) blocking: bool,
 }
 
@@ -24,25 +24,6 @@ enum Kind {
     Loading,
     Operator,
     Call,
-}
-
-/// Calls after which the device has done what was asked of it. Asynchronous copies are among them: one
-/// from pageable memory blocks.
-const BLOCKING: [&str; 6] = [
-    "DeviceSynchronize",
-    "StreamSynchronize",
-    "EventQuery",
-    "EventSynchronize",
-    "Memcpy",
-    "MemcpyAsync",
-];
-
-/// True for the calls of CUDA and HIP that wait for a device.
-fn is_blocking(name: &str) -> bool {
-    let bare = name
-        .strip_prefix("cuda")
-        .or_else(|| name.strip_prefix("hip"));
-    bare.is_some_and(|bare| BLOCKING.contains(&bare))
 }
 
 impl HostEvent {
@@ -84,7 +65,7 @@ pub(super) fn host_events(view: &View<'_>) -> Vec<HostEvent> {
     }
     let blocking: Vec<StrId> = strings
         .iter()
-        .filter(|(_, name)| is_blocking(name))
+        .filter(|(_, name)| Call::of(name).may_wait())
         .map(|(id, _)| id)
         .collect();
     for id in events.ids() {

@@ -19,7 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldhash::HashMap;
 
 use super::combination;
-use super::distribution::median;
 use super::frame::{Frame, Unit};
 use super::hta_breakdown;
 use super::matrix_units::is_used_by;
@@ -31,6 +30,7 @@ use super::view::View;
 use crate::attribute::{Bucket, DeviceClass, NONE};
 use crate::error::Result;
 use crate::model::{EventId, Ident, StrId};
+use crate::stats::median_time;
 use crate::units::Ns;
 
 /// Device time by kernel.
@@ -367,7 +367,7 @@ fn frame(view: &View<'_>, rows: &[Row]) -> Frame {
             row.total().0.checked_div(calls).map(Ns)
         })
         .ns("min_ns", rows, |row| row.durations.first().copied())
-        .ns("median_ns", rows, |row| median(&row.durations))
+        .ns("median_ns", rows, |row| median_time(&row.durations))
         .ns("max_ns", rows, |row| row.durations.last().copied())
         .float("blocks_per_sm", Unit::Number, rows, |row| {
             row.blocks_per_sm.mean()

@@ -27,6 +27,34 @@ use crate::units::Ns;
 /// Memory by device, step, phase and operator.
 pub(super) struct Memory;
 
+/// The largest amounts of memory of one device as one process sees it.
+pub(crate) struct PeakMemory {
+    /// Kind of device, as in `torch.device`.
+    pub(crate) kind: String,
+    /// Index of the device; negative for the host.
+    pub(crate) index: i64,
+    /// `None` where the trace has no totals: what was allocated before the capture is not known then.
+    pub(crate) allocated: Option<i64>,
+    /// `None` where the trace does not say, and for the host.
+    pub(crate) reserved: Option<i64>,
+}
+
+/// The peaks of the table `memory`.
+///
+/// # Errors
+/// When the content of the file is not what it was when it was read.
+pub(crate) fn peaks(view: &View<'_>) -> Result<Vec<PeakMemory>> {
+    let lines: Vec<Line> = pools(view)?.into_iter().map(Line::new).collect();
+    let chosen = lines.iter().filter_map(|line| Chosen::new(view, line));
+    let peak = |chosen: Chosen<'_>| PeakMemory {
+        kind: chosen.line.pool.kind_name(),
+        index: chosen.line.pool.index,
+        allocated: chosen.line.recorded.then_some(chosen.peak.bytes),
+        reserved: chosen.reserved().map(|found| found.0),
+    };
+    Ok(chosen.map(peak).collect())
+}
+
 /// Changes outside of every operator.
 const NO_OPERATOR: &str = "(no operator)";
 /// What was allocated when the capture started and is not known to be freed.

@@ -91,8 +91,10 @@ pub(crate) use survey::survey_and;
 pub use survey::{Survey, SurveyedFile, survey_paths};
 pub use topic::Topic;
 
+pub(crate) use communication::collective_sums;
 pub(crate) use device_line::idle_gaps;
 pub(crate) use folder::subject_of;
+pub(crate) use memory::peaks as memory_peaks;
 pub(crate) use raw::{device_work, events, files};
 pub(crate) use subject::{Inspected, Seen};
 pub(crate) use view::View;

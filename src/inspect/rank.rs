@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use super::clock::clocks;
 use super::collective::Communication;
-use super::distribution::median;
 use super::frame::{Frame, Unit};
 use super::late::{self, Late};
 use super::matching::{Member, matched};
@@ -21,6 +20,7 @@ use super::waiting::{
 };
 use crate::attribute::{Bucket, RankResult};
 use crate::error::Result;
+use crate::stats::median_time;
 use crate::units::Ns;
 
 /// The ranks of runs.
@@ -196,7 +196,7 @@ fn ranks_frame(files: &[Inspected<'_, Seen>]) -> Frame {
     let mut of_run: BTreeMap<(usize, usize), [Vec<Ns>; 2]> = BTreeMap::new();
     for (file, times) in files.iter().zip(&steps) {
         let [step, computing] = of_run.entry(key(file)).or_default();
-        step.extend(median(times));
+        step.extend(median_time(times));
         computing.extend(compute(file));
     }
     let of_run: BTreeMap<(usize, usize), [Option<Ns>; 2]> = of_run
@@ -204,7 +204,7 @@ fn ranks_frame(files: &[Inspected<'_, Seen>]) -> Frame {
         .map(|(key, values)| {
             let middle = values.map(|mut values| {
                 values.sort_unstable();
-                median(&values)
+                median_time(&values)
             });
             (key, middle)
         })
@@ -214,7 +214,7 @@ fn ranks_frame(files: &[Inspected<'_, Seen>]) -> Frame {
         RankRow {
             file,
             steps: times.len() as u64,
-            step: median(times),
+            step: median_time(times),
             run_step,
             run_compute,
         }

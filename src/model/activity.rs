@@ -112,6 +112,32 @@ impl ActivityType {
             .map_or(Self::Unknown, |(_, activity)| *activity)
     }
 
+    /// The name of the type, whatever spelling a file has; `None` of what has no type that is known.
+    pub(crate) fn as_str(self) -> Option<&'static str> {
+        Some(match self {
+            Self::CpuOp => "cpu_op",
+            Self::UserAnnotation => "user_annotation",
+            Self::GpuUserAnnotation => "gpu_user_annotation",
+            Self::Kernel => "kernel",
+            Self::GpuMemcpy => "gpu_memcpy",
+            Self::GpuMemset => "gpu_memset",
+            Self::MtiaCcp => "mtia_ccp",
+            Self::Runtime => "runtime",
+            Self::Driver => "driver",
+            Self::PythonFunction => "python_function",
+            Self::CpuInstantEvent => "cpu_instant_event",
+            Self::Overhead => "overhead",
+            Self::CudaSync => "device_sync",
+            Self::CudaEvent => "device_event",
+            Self::ProfilerRange => "profiler_range",
+            Self::LaunchFlow => "launch_flow",
+            Self::ForwardBackwardFlow => "forward_backward_flow",
+            Self::Trace => "trace",
+            Self::OtherHost => "other_host",
+            Self::Missing | Self::Unknown => return None,
+        })
+    }
+
     /// True for kinds that keep a device busy. Decided by `cat` alone, never by pid or stream.
     pub fn is_device_work(self) -> bool {
         matches!(

@@ -3,6 +3,7 @@
 //! Built by [`crate::ingest`]; every later stage only reads it.
 
 mod activity;
+mod call;
 mod counter;
 mod event;
 mod metadata;
@@ -13,6 +14,7 @@ mod trace;
 mod track;
 
 pub use activity::ActivityType;
+pub(crate) use call::Call;
 pub use counter::CounterKind;
 pub(crate) use event::NO_SIDE;
 pub use event::{DeviceArgs, EventFlags, EventId, EventTable, LaunchArgs, OpArgs, Ph};

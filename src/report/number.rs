@@ -5,6 +5,7 @@
 
 use super::document::Value;
 use crate::units::Ns;
+pub(crate) use crate::units::{grouped, percent};
 
 /// Any value that is no text; units are the column's.
 pub(crate) fn spelled(value: &Value) -> String {
@@ -73,22 +74,6 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// A ratio in percent with one decimal, without its sign `%`.
-pub(crate) fn percent(ratio: f64) -> String {
-    let value = ratio * 100.0;
-    if !value.is_finite() {
-        "n/a".to_owned()
-    } else if ratio == 0.0 {
-        "0".to_owned()
-    } else if value > 0.0 && value < 0.05 {
-        "<0.1".to_owned()
-    } else if ratio < 1.0 && value >= 99.95 {
-        ">99.9".to_owned()
-    } else {
-        grouped(&format!("{value:.1}"))
-    }
-}
-
 /// A relative difference in percent, always with its sign.
 pub(crate) fn percent_change(ratio: f64) -> String {
     let value = ratio * 100.0;
@@ -111,22 +96,6 @@ fn thousandths(ns: i64) -> String {
     let micros = whole + u64::from(rest > 500 || (rest == 500 && whole % 2 == 1));
     let sign = if ns < 0 && micros > 0 { "-" } else { "" };
     format!("{sign}{}.{:03}", count(micros / 1000), micros % 1000)
-}
-
-/// Puts a comma before every third digit of the whole part.
-pub(crate) fn grouped(number: &str) -> String {
-    let (sign, digits) = number.split_at(usize::from(number.starts_with(['+', '-'])));
-    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    let mut out = String::with_capacity(number.len() + whole.len() / 3);
-    out.push_str(sign);
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out.push_str(rest);
-    out
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod agreement;
 mod annotate;
 mod compare;
 mod differential;

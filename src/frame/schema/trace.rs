@@ -22,6 +22,14 @@ pub(super) const TABLES: &[TableSchema] = &[
                 "it has a time and a length that can be, so sums and windows count it",
             ),
             text("cat", "category, as written; null when missing"),
+            text(
+                "activity",
+                "kind of event that cat spells, the same of all versions and vendors: cpu_op, user_annotation, runtime, driver, kernel, …; null when it is none that is known",
+            ),
+            text(
+                "call",
+                "what a call of a runtime or driver does: launch, replay, copy, blocking_copy, fill, wait, query, memory, …; null for others",
+            ),
             text("name", "name"),
             text("pid", "process, or device of device work"),
             text("tid", "thread, or stream of device work"),

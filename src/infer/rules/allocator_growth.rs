@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::super::case::{Case, Judgement, RUNTIME, Rows, percent, share};
+use super::super::case::{Case, Judgement, Rows, percent, runtime_calls, share};
 use super::super::condition::Condition;
 use super::super::inference::{Category, Level, Number};
 use super::super::sum::column;
 use super::super::table::Part;
 use super::Rule;
+use crate::model::Call;
 
 pub(super) const RULE: Rule = Rule {
     code: "allocator_growth",
@@ -24,23 +25,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Calls that take memory from the driver or give it back.
-pub(super) const CALLS: &[&str] = &[
-    "cudaMalloc",
-    "cudaFree",
-    "cuMemAlloc_v2",
-    "cuMemFree_v2",
-    "cuMemCreate",
-    "cuMemMap",
-    "cuMemUnmap",
-    "hipMalloc",
-    "hipFree",
-    "hipExtMallocWithFlags",
-];
-
 fn calls() -> Rows {
-    Rows::of("events")
+    runtime_calls()
         .and(Condition::IsTrue("counts"))
-        .and(Condition::Is("name", CALLS))
+        .and(Condition::Is("call", &["memory"]))
 }
 
 fn judge(case: &mut Case<'_>) -> Judgement {
@@ -95,11 +83,11 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         Some(Number::Int(growing)),
         of_steps.as_str(),
     );
-    let runtime = Rows::of("events").and(Condition::Is("cat", RUNTIME));
-    let runtime = case.count("calls of the runtime", &runtime);
+    let known = runtime_calls().and(Condition::Starts("name", Call::KNOWN));
+    let runtime = case.count("calls of the runtime", &known);
     if runtime == 0 && steps == 0 {
         return Judgement::insufficient(
-            "neither calls of the CUDA runtime nor allocations are in the files",
+            "neither calls of a runtime or driver nor allocations are in the files",
         );
     }
     case.blame_where(&column("dur_ns"), &rows, |part: &Part, row| {

@@ -25,10 +25,7 @@ pub(super) const LOADERS: &[&str] = &["enumerate(DataLoader)", "enumerate(DataPi
 fn loader() -> Rows {
     Rows::of("events")
         .and(Condition::IsTrue("counts"))
-        .and(Condition::Is(
-            "cat",
-            &["user_annotation", "cpu_op", "Operator"],
-        ))
+        .and(Condition::Is("activity", &["user_annotation", "cpu_op"]))
         .and(Condition::Starts("name", LOADERS))
 }
 

@@ -1,6 +1,6 @@
 //! Copies that nothing hides.
 
-use super::super::case::{Case, Judgement, percent, share, work_of};
+use super::super::case::{Case, Judgement, percent, share, without_copies, work_of};
 use super::super::inference::Category;
 use super::super::sum::column;
 use super::Rule;
@@ -26,9 +26,7 @@ fn judge(case: &mut Case<'_>) -> Judgement {
     if copies == 0 {
         return match case.copy_calls() {
             0 => Judgement::refuted("there are no copies"),
-            calls => Judgement::insufficient(format!(
-                "{calls} calls that copy are in the files, but no copy on a device"
-            )),
+            calls => without_copies(calls),
         };
     }
     case.ns("sum of copies", &column("dur_ns"), &work);

@@ -19,9 +19,10 @@ mod warm_up_or_noise;
 
 use serde::Serialize;
 
-use super::case::{Case, Judgement, RUNTIME};
+use super::case::{Case, Judgement};
 use super::inference::Category;
 use crate::error::{Error, ErrorKind, Result};
+use crate::model::ActivityType;
 
 /// A hypothesis with its test.
 pub(super) struct Rule {
@@ -61,18 +62,16 @@ pub(super) const RULES: [Rule; 16] = [
     warm_up_or_noise::RULE,
 ];
 
-/// True when a rule asks for events of category `cat`. Events that no rule asks for are not kept for them.
-pub(super) fn asks_for_category(cat: &str) -> bool {
-    RUNTIME.contains(&cat)
+/// True when a rule asks for events of this type. Events that no rule asks for are not kept for them.
+pub(super) fn asks_for_activity(activity: ActivityType) -> bool {
+    activity.is_launch()
 }
 
 /// True when a rule asks for events called `name`.
 pub(super) fn asks_for_name(name: &str) -> bool {
-    synchronisation::CALLS.contains(&name)
-        || allocator_growth::CALLS.contains(&name)
-        || data_loading::LOADERS
-            .iter()
-            .any(|start| name.starts_with(start))
+    data_loading::LOADERS
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 /// What a rule asks and how.

@@ -1,6 +1,6 @@
 //! Copies from and to memory that is not pinned.
 
-use super::super::case::{Case, Judgement, percent, share, work_of};
+use super::super::case::{Case, Judgement, percent, share, without_copies, work_of};
 use super::super::condition::Condition;
 use super::super::inference::Category;
 use super::super::sum::column;
@@ -28,9 +28,7 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         let calls = if any == 0 { case.copy_calls() } else { 0 };
         return match calls {
             0 => Judgement::not_applicable("nothing is copied from or to the host"),
-            calls => Judgement::insufficient(format!(
-                "{calls} calls that copy are in the files, but no copy on a device"
-            )),
+            calls => without_copies(calls),
         };
     }
     let told = case.count(

@@ -1,6 +1,6 @@
 //! The host waits for the device, and then the device for the host.
 
-use super::super::case::{Case, Judgement, Rows, percent, share, work_of};
+use super::super::case::{Case, Judgement, Rows, percent, runtime_calls, share, work_of};
 use super::super::condition::{Condition, Order};
 use super::super::inference::{Category, Number};
 use super::super::sum::{column, number};
@@ -20,25 +20,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Calls that wait for the device.
-pub(super) const CALLS: &[&str] = &[
-    "cudaDeviceSynchronize",
-    "cudaStreamSynchronize",
-    "cudaEventSynchronize",
-    "cuStreamSynchronize",
-    "cuCtxSynchronize",
-    "cuEventSynchronize",
-    "hipDeviceSynchronize",
-    "hipStreamSynchronize",
-    "hipEventSynchronize",
-    "cudaMemcpy",
-    "hipMemcpy",
-    "hipMemcpyWithStream",
-];
-
 fn calls() -> Rows {
-    Rows::of("events")
+    runtime_calls()
         .and(Condition::IsTrue("counts"))
-        .and(Condition::Is("name", CALLS))
+        .and(Condition::Is("call", &["wait", "blocking_copy"]))
 }
 
 /// Such a copy is over when its call returns.
@@ -58,7 +43,7 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         &Rows::of("device_work").and(Condition::IsKnown("launch_event")),
     );
     if launches == 0 {
-        return Judgement::insufficient("no call of the CUDA runtime is in the files");
+        return Judgement::insufficient("no call that launches device work is in the files");
     }
     let (calls, copies) = (calls(), copies());
     case.count("synchronising calls", &calls);

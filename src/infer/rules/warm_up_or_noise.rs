@@ -5,7 +5,8 @@ use super::super::condition::Condition;
 use super::super::inference::{Category, Number};
 use super::super::sum::column;
 use super::Rule;
-use crate::stats::{mean, median};
+use crate::stats::{mean, median, median_time};
+use crate::units::Ns;
 
 pub(super) const RULE: Rule = Rule {
     code: "warm_up_or_noise",
@@ -139,11 +140,11 @@ fn judge(case: &mut Case<'_>) -> Judgement {
         let deviation = (squares / (lengths.len() - 1) as f64).sqrt();
         worst_first = worst_first.max(lengths[0] / middle);
         worst_variation = worst_variation.max(deviation / mean);
-        let mut sorted = walls.clone();
+        let mut sorted: Vec<Ns> = walls.iter().copied().map(Ns).collect();
         sorted.sort_unstable();
-        let middle = sorted[sorted.len() / 2];
+        let middle = median_time(&sorted).unwrap_or_default();
         for wall in walls {
-            excess = excess.saturating_add((wall - middle).max(0));
+            excess = excess.saturating_add((Ns(*wall) - middle).0.max(0));
             sum = sum.saturating_add(*wall);
         }
     }

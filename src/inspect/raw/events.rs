@@ -2,7 +2,7 @@
 
 use super::Columns;
 use crate::inspect::Frame;
-use crate::model::{EventId, Ident, StrId, Trace, Track, TrackId};
+use crate::model::{ActivityType, Call, EventId, Ident, StrId, Trace, Track, TrackId};
 
 /// One row an event of `ids`. Of its columns, all or those that are `wanted`.
 pub(crate) fn events<I: Iterator<Item = EventId>>(
@@ -21,6 +21,13 @@ pub(crate) fn events<I: Iterator<Item = EventId>>(
     };
     let pid = |track: TrackId| spelled(tracks[track.index()].pid);
     let tid = |track: TrackId| spelled(tracks[track.index()].tid);
+    // Few names, many events.
+    let calls: Vec<Call> = strings.iter().map(|(_, name)| Call::of(name)).collect();
+    let call = |id| {
+        let is_call = events.activity(id).is_launch();
+        is_call.then(|| calls[events.name(id).index()])
+    };
+    let spelling = |call: Call| call.as_str().map(str::to_owned);
     let track = || ids().map(|id| Some(events.track(id)));
     let (count, number) = (tracks.len(), TrackId::index);
     Columns::new("events", "An element of the event array.", wanted)
@@ -34,6 +41,14 @@ pub(crate) fn events<I: Iterator<Item = EventId>>(
         )
         .flag("counts", ids().map(|id| Some(events.is_complete(id))))
         .string("cat", strings, ids().map(cat))
+        .name(
+            "activity",
+            256,
+            |activity| activity as usize,
+            |activity: ActivityType| activity.as_str().map(str::to_owned),
+            ids().map(|id| Some(events.activity(id))),
+        )
+        .name("call", 256, |call| call as usize, spelling, ids().map(call))
         .string("name", strings, ids().map(|id| Some(events.name(id))))
         .name("pid", count, number, pid, track())
         .name("tid", count, number, tid, track())
