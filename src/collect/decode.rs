@@ -1,9 +1,8 @@
 //! A spool to what its process did.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use tracekit_spool::{
     Frame, Frames, NvtxEvents, NvtxOp, Record, RecordSizes, Records, Tag, fields, u32_at, u64_at,
 };
@@ -54,8 +53,8 @@ struct Decoder {
     sizes: RecordSizes,
     texts: HashMap<Vec<u8>, TextId>,
     /// Texts of addresses, which may change over time.
-    addresses: FxHashMap<u64, TextId>,
-    calls: FxHashMap<(u32, u32), TextId>,
+    addresses: HashMap<u64, TextId>,
+    calls: HashMap<(u32, u32), TextId>,
     ranges: Ranges,
     /// How far CUPTI's clock is behind the system's, and the system's behind its steady one.
     behind: Vec<i64>,
@@ -348,7 +347,7 @@ fn shift(recording: &mut Recording, by: i64) {
 /// Leaves out the calls of the driver that calls of the runtime consist of: both have one
 /// correlation, and one launch is one launch.
 fn drop_inner_calls(recording: &mut Recording) {
-    let mut runtime = FxHashMap::default();
+    let mut runtime = HashMap::default();
     for (call, _) in recording.calls.iter().filter(|(call, _)| call.runtime) {
         match runtime.entry(call.correlation) {
             Entry::Vacant(entry) => {

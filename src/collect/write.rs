@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use serde_json::json;
 use tracekit_spool::{Api, Copy, Device, Fill, Kernel, Overhead, Sync};
 
@@ -148,10 +148,10 @@ struct Writer<'a> {
     line: Vec<u8>,
     first: bool,
     /// Calls by their correlation: start and thread.
-    calls: FxHashMap<u32, (u64, u32)>,
+    calls: HashMap<u32, (u64, u32)>,
     /// Devices of contexts.
-    contexts: FxHashMap<u32, u32>,
-    devices: FxHashMap<u32, &'a Device>,
+    contexts: HashMap<u32, u32>,
+    devices: HashMap<u32, &'a Device>,
     streams: BTreeSet<(u32, i64)>,
     threads: BTreeSet<u32>,
 }
@@ -164,14 +164,14 @@ fn microseconds(nanoseconds: u64) -> String {
 impl<'a> Writer<'a> {
     fn new(source: &'a Source<'a>, out: &'a mut dyn Write) -> Self {
         let recording = source.recording;
-        let mut calls = FxHashMap::default();
+        let mut calls = HashMap::default();
         for (call, _) in &recording.calls {
             calls
                 .entry(call.correlation)
                 .or_insert((call.start, call.thread));
         }
         let contexts = recording.contexts.iter();
-        let mut contexts: FxHashMap<u32, u32> = contexts
+        let mut contexts: HashMap<u32, u32> = contexts
             .map(|context| (context.id, context.device))
             .collect();
         for (kernel, _) in &recording.kernels {

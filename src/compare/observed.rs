@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 
 use crate::attribute::{DeviceClass, NONE, Phase, overlap, span_of, union};
 use crate::error::Result;
@@ -119,8 +119,8 @@ impl Observed {
             .iter()
             .filter_map(|name| trace.strings.find(name))
             .collect();
-        let mut sums = FxHashMap::<(StrId, StrId, u32), OpCalls>::default();
-        let mut forward = FxHashSet::<(StrId, StrId)>::default();
+        let mut sums = HashMap::<(StrId, StrId, u32), OpCalls>::default();
+        let mut forward = HashSet::<(StrId, StrId)>::default();
         let mut typed: Vec<EventId> = Vec::new();
         for (number, thread) in dissection.host.threads.iter().enumerate() {
             let process = dissection.processes.threads[number].process;
@@ -185,7 +185,7 @@ impl Observed {
 
     fn count_work(&mut self, view: &View<'_>, places: &Places) {
         let trace = view.trace();
-        let mut sums = FxHashMap::<(StrId, DeviceClass, u32), Calls>::default();
+        let mut sums = HashMap::<(StrId, DeviceClass, u32), Calls>::default();
         for work in view.work() {
             let Some(step) = places.of((work.step != NONE).then_some(work.step)) else {
                 continue;

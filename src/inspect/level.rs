@@ -1,6 +1,5 @@
 //! Levels of memory over time, in so few points that a page can hold them.
 
-use super::allocation::pools;
 use super::view::View;
 use crate::error::Result;
 use crate::units::Ns;
@@ -23,7 +22,7 @@ pub struct LevelCurve {
 /// As [`View::arguments`].
 pub(super) fn level_curves(view: &View<'_>, most: usize) -> Result<Vec<LevelCurve>> {
     let mut curves = Vec::new();
-    for pool in pools(view)? {
+    for pool in view.pools()? {
         let points = |of: fn(&super::allocation::Change) -> Option<i64>| {
             let all = pool.changes.iter();
             let known = all.filter_map(|change| Some((change.at, of(change)?)));

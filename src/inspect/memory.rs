@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use super::allocation::{Change, Pool, pools};
+use super::allocation::{Change, Pool};
 use super::frame::Frame;
 use super::options::By;
 use super::subject::{Inspected, Subject, stacked};
@@ -44,7 +44,7 @@ pub(crate) struct PeakMemory {
 /// # Errors
 /// When the content of the file is not what it was when it was read.
 pub(crate) fn peaks(view: &View<'_>) -> Result<Vec<PeakMemory>> {
-    let lines: Vec<Line> = pools(view)?.into_iter().map(Line::new).collect();
+    let lines: Vec<Line<'_>> = view.pools()?.iter().map(Line::new).collect();
     let chosen = lines.iter().filter_map(|line| Chosen::new(view, line));
     let peak = |chosen: Chosen<'_>| PeakMemory {
         kind: chosen.line.pool.kind_name(),
@@ -68,8 +68,8 @@ impl Subject for Memory {
     type Seen = Vec<Frame>;
 
     fn look(&self, view: &View<'_>) -> Result<Self::Seen> {
-        let pools = pools(view)?;
-        for pool in &pools {
+        let pools = view.pools()?;
+        for pool in pools {
             let moved = pool
                 .changes
                 .iter()
@@ -80,7 +80,7 @@ impl Subject for Memory {
                 return Err(Error::new(ErrorKind::NotATrace, message));
             }
         }
-        let lines: Vec<Line> = pools.into_iter().map(Line::new).collect();
+        let lines: Vec<Line<'_>> = pools.iter().map(Line::new).collect();
         let chosen: Vec<Chosen<'_>> = lines
             .iter()
             .filter_map(|line| Chosen::new(view, line))
@@ -99,8 +99,8 @@ impl Subject for Memory {
 }
 
 /// A pool with its levels.
-struct Line {
-    pool: Pool,
+struct Line<'p> {
+    pool: &'p Pool,
     /// Every change has a total of the writer.
     recorded: bool,
     /// Level before each change, and after the last.
@@ -109,8 +109,8 @@ struct Line {
     jumps: Vec<i128>,
 }
 
-impl Line {
-    fn new(pool: Pool) -> Self {
+impl<'p> Line<'p> {
+    fn new(pool: &'p Pool) -> Self {
         let changes = &pool.changes;
         let recorded = changes.iter().all(|change| change.allocated.is_some());
         let first = changes.first().filter(|_| recorded).map_or(0, before);
@@ -155,7 +155,7 @@ struct Peak {
 
 /// The changes of a pool that count: all, or those in the selected steps.
 struct Chosen<'a> {
-    line: &'a Line,
+    line: &'a Line<'a>,
     /// Numbers of changes, in order; at least one.
     numbers: Vec<usize>,
     peak: Peak,
@@ -163,7 +163,7 @@ struct Chosen<'a> {
 
 impl<'a> Chosen<'a> {
     /// `None` when no change counts.
-    fn new(view: &View<'_>, line: &'a Line) -> Option<Self> {
+    fn new(view: &View<'_>, line: &'a Line<'a>) -> Option<Self> {
         let dissection = view.dissection;
         let counts = |change: &Change| {
             dissection.options.steps.is_none()
@@ -466,7 +466,7 @@ fn holders(view: &View<'_>, chosen: &[Chosen<'_>]) -> Frame {
         let mut sums: Vec<_> = by_maker.into_iter().collect();
         sums.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.allocated));
         let known: i128 = sums.iter().map(|(_, sums)| sums.allocated).sum();
-        rows.extend(named(&line.pool, sums, view.options.top));
+        rows.extend(named(line.pool, sums, view.options.top));
         let before = i128::from(line.levels[0]) - freed_before;
         let rest = i128::from(chosen.peak.bytes) - known - before;
         let mut push = |name, bytes| {
@@ -476,7 +476,7 @@ fn holders(view: &View<'_>, chosen: &[Chosen<'_>]) -> Frame {
                     ..Sums::default()
                 };
                 rows.push(Made {
-                    pool: &line.pool,
+                    pool: line.pool,
                     name,
                     maker: None,
                     sums,
@@ -606,7 +606,7 @@ fn operators(view: &View<'_>, chosen: &[Chosen<'_>]) -> Frame {
         }
         let mut sums: Vec<_> = by_maker.into_iter().collect();
         sums.sort_by_key(|(_, sums)| std::cmp::Reverse((sums.allocated, sums.freed)));
-        rows.extend(named(&chosen.line.pool, sums, view.options.top));
+        rows.extend(named(chosen.line.pool, sums, view.options.top));
     }
     let frame = Frame::new(
         "operators",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use super::allocation::{self, Pool};
 use super::options::InspectOptions;
 use super::recorded::{self, Recorded};
 use crate::attribute::{Dissection, HostThread, Launch, Moment, NONE, Op, Work, span_of};
@@ -26,6 +27,7 @@ struct Found {
     launchers: OnceLock<Vec<Option<Launcher>>>,
     /// By piece of device work.
     recorded: OnceLock<Vec<Recorded>>,
+    pools: OnceLock<Vec<Pool>>,
 }
 
 /// Where on the host a launch was made.
@@ -71,6 +73,19 @@ impl<'a> View<'a> {
             return Ok(recorded);
         }
         let read = recorded::of_work(self)?;
+        Ok(found.get_or_init(|| read))
+    }
+
+    /// The pools of memory in order of device, each with its changes in order of time.
+    ///
+    /// # Errors
+    /// As [`recorded`](Self::recorded).
+    pub(super) fn pools(&self) -> Result<&[Pool]> {
+        let found = &self.found.pools;
+        if let Some(pools) = found.get() {
+            return Ok(pools);
+        }
+        let read = allocation::pools(self)?;
         Ok(found.get_or_init(|| read))
     }
 
