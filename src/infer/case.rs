@@ -371,7 +371,7 @@ impl<'a> Case<'a> {
     pub(super) fn copy_calls(&mut self) -> i64 {
         let calls = runtime_calls()
             .and(Condition::IsTrue("counts"))
-            .and(Condition::Is("call", &["copy", "blocking_copy"]));
+            .and(Condition::Is("call_kind", &["copy", "blocking_copy"]));
         self.count("calls that copy", &calls)
     }
 

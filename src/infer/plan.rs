@@ -38,7 +38,13 @@ const WORK: &[&str] = &[
 
 /// Columns of events that rules ask for.
 const EVENTS: &[&str] = &[
-    "event", "counts", "activity", "call", "name", "ts_ns", "dur_ns",
+    "event",
+    "counts",
+    "activity",
+    "call_kind",
+    "name",
+    "ts_ns",
+    "dur_ns",
 ];
 
 /// Tables of breakdowns that rules ask for: what rules call them, which breakdown makes them, and what that

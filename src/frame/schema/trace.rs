@@ -27,7 +27,7 @@ pub(super) const TABLES: &[TableSchema] = &[
                 "kind of event that cat spells, the same of all versions and vendors: cpu_op, user_annotation, runtime, driver, kernel, …; null when it is none that is known",
             ),
             text(
-                "call",
+                "call_kind",
                 "what a call of a runtime or driver does: launch, replay, copy, blocking_copy, fill, wait, query, memory, …; null for others",
             ),
             text("name", "name"),

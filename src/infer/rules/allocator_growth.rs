@@ -28,7 +28,7 @@ pub(super) const RULE: Rule = Rule {
 fn calls() -> Rows {
     runtime_calls()
         .and(Condition::IsTrue("counts"))
-        .and(Condition::Is("call", &["memory"]))
+        .and(Condition::Is("call_kind", &["memory"]))
 }
 
 fn judge(case: &mut Case<'_>) -> Judgement {

@@ -23,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 fn calls() -> Rows {
     runtime_calls()
         .and(Condition::IsTrue("counts"))
-        .and(Condition::Is("call", &["wait", "blocking_copy"]))
+        .and(Condition::Is("call_kind", &["wait", "blocking_copy"]))
 }
 
 /// Such a copy is over when its call returns.

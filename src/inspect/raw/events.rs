@@ -48,7 +48,13 @@ pub(crate) fn events<I: Iterator<Item = EventId>>(
             |activity: ActivityType| activity.as_str().map(str::to_owned),
             ids().map(|id| Some(events.activity(id))),
         )
-        .name("call", 256, |call| call as usize, spelling, ids().map(call))
+        .name(
+            "call_kind",
+            256,
+            |call| call as usize,
+            spelling,
+            ids().map(call),
+        )
         .string("name", strings, ids().map(|id| Some(events.name(id))))
         .name("pid", count, number, pid, track())
         .name("tid", count, number, tid, track())
