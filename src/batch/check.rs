@@ -174,9 +174,8 @@ pub fn check(path: &Path, options: &CheckOptions) -> Result<Checked> {
         return Err(Error::new(ErrorKind::Usage, message).in_file(path));
     }
     // Of all steps only those that matter: a dataset may have billions.
-    let bases = bases(&runs, options);
     let mut wanted = BTreeSet::new();
-    for (place, base) in bases.iter().enumerate() {
+    for (place, base) in bases(&runs, options).into_iter().enumerate() {
         if let Some(Base::Runs(base)) = base {
             wanted.insert(place);
             wanted.extend(base);
@@ -192,7 +191,7 @@ pub fn check(path: &Path, options: &CheckOptions) -> Result<Checked> {
             run.times = times.remove(&run.name).unwrap_or_default();
         }
     }
-    Ok(checked(&runs, &bases, options))
+    Ok(checked(&runs, options))
 }
 
 /// What a run is checked against.
@@ -237,7 +236,7 @@ fn bases(runs: &[Run], options: &CheckOptions) -> Vec<Option<Base>> {
     runs.iter().enumerate().map(base_of).collect()
 }
 
-fn checked(runs: &[Run], bases: &[Option<Base>], options: &CheckOptions) -> Checked {
+fn checked(runs: &[Run], options: &CheckOptions) -> Checked {
     let mut checked = Checked {
         schema_version: "tracekit.batch.check/v1",
         baseline: match &options.baseline {
@@ -247,10 +246,10 @@ fn checked(runs: &[Run], bases: &[Option<Base>], options: &CheckOptions) -> Chec
         runs: Vec::new(),
         unchecked: Vec::new(),
     };
-    for (run, base) in runs.iter().zip(bases) {
+    for (run, base) in runs.iter().zip(bases(runs, options)) {
         let base: Vec<&Run> = match base {
             None => continue,
-            Some(Base::Runs(base)) => base.iter().map(|place| &runs[*place]).collect(),
+            Some(Base::Runs(base)) => base.into_iter().map(|place| &runs[place]).collect(),
             Some(Base::TooFew(before)) => {
                 let reason = format!("{before} runs of its strategy before it");
                 checked.unchecked.push((run.name.clone(), reason));
