@@ -77,6 +77,7 @@ pub(super) const TABLES: &[TableSchema] = &[
             DEVICE,
             STREAM,
             STEP,
+            flag("partial", "the capture cuts the step"),
             CAUSE,
             PHASE,
             int("gaps", "number of gaps"),
