@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tracekit::Ns;
 use tracekit::attribute::{AttributeOptions, Attribution, Request, attribute_paths};
 use tracekit::ingest::IngestOptions;
 use tracekit::rewrite::{AnnotateInput, Annotated, annotate};
+use tracekit::{Ns, Severity};
 
 use crate::support::{corpus, files_under, folders_in, package, whole_content};
 
@@ -329,5 +329,34 @@ fn sets_of_real_ranks_become_one_trace() {
         for (rank, shift) in shifts.iter().enumerate() {
             assert_eq!(shift["clock"]["ahead_ns"], ahead(rank).0, "{set}");
         }
+    }
+}
+
+/// A viewer's copy of a damaged trace is a trace of which something is missing, alone and among others.
+#[test]
+fn what_was_wrong_with_the_inputs_is_noted() {
+    let replaced = std::fs::read(package("fixtures/golden/replaced-events/trace.json")).unwrap();
+    let clean = std::fs::read(package("fixtures/golden/two-steps/trace.json")).unwrap();
+    let lost = String::from_utf8(clean.clone()).unwrap().replacen(
+        '{',
+        r#"{"tracekit_repair": {"tool": "tracekit 0.1.0", "lost": [[12, 40]], "lost_bytes": 28},"#,
+        1,
+    );
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("annotated.json");
+    for (inputs, lost) in [
+        (vec![&replaced[..]], true),
+        (vec![lost.as_bytes()], true),
+        (vec![&clean, &replaced], true),
+        (vec![&clean, lost.as_bytes(), &replaced], true),
+        (vec![&clean], false),
+        (vec![&clean, &clean], false),
+    ] {
+        let labelled: Vec<(&[u8], &str)> = inputs.into_iter().zip(["a", "b", "c"]).collect();
+        let (annotated, _) = annotated(&labelled).unwrap();
+        std::fs::write(&path, annotated).unwrap();
+        let found = attribution(&path).health;
+        let worst = found.iter().map(|entry| entry.severity).max();
+        assert_eq!(worst >= Some(Severity::DataLoss), lost, "{found:?}");
     }
 }

@@ -22,7 +22,8 @@ use std::io::{self, Write};
 use foldhash::HashMap;
 use serde_json::{Value, json};
 
-use super::document::{Edit, Fate, Nothing, Repeated, Tour};
+use super::document::{Edit, Fate, Found, Nothing, Tour};
+use super::repair::{NOTE, Repaired};
 use super::{OUTPUT, Progress, TOOL};
 use crate::attribute::{AttributeOptions, dissect};
 use crate::error::{Error, Result};
@@ -73,7 +74,7 @@ struct Plan {
     shift: Ns,
     leave_out: Vec<EventId>,
     tracks: Tracks,
-    repeated: Repeated,
+    surveyed: Found,
     processes: Processes,
 }
 
@@ -127,6 +128,7 @@ pub fn annotate(
     };
     writer.text("{\n  \"schemaVersion\": 1,\n  \"traceEvents\": [");
     let mut members: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut repairs: Vec<Vec<u8>> = Vec::new();
     for (number, (plan, input)) in plans.iter().zip(inputs).enumerate() {
         let mut copy = Copy {
             plan,
@@ -138,6 +140,7 @@ pub fn annotate(
             event: 0,
             left_out: 0,
             members: (!merged).then_some(&mut members),
+            repairs: &mut repairs,
             text: Vec::new(),
         };
         let tour = Tour {
@@ -146,7 +149,16 @@ pub fn annotate(
             pass: (number as u64, inputs.len() as u64),
             progress,
         };
-        tour.copy(&mut copy, &plan.repeated, &mut io::sink())?;
+        let found = tour.copy(&mut copy, &plan.surveyed.repeated, &mut io::sink())?;
+        // What is repeated is told by who did not know of it.
+        let found = if plan.surveyed.is_clean() {
+            &found
+        } else {
+            &plan.surveyed
+        };
+        if !found.is_clean() {
+            repairs.push(Repaired::new(found).note().to_string().into_bytes());
+        }
         for added in plan.tracks.events(plan.shift) {
             writer.element(added.as_bytes());
         }
@@ -158,6 +170,14 @@ pub fn annotate(
     for (key, value) in members {
         writer.text(&format!(",\n  {}: ", Value::String(key)));
         writer.bytes(&value);
+    }
+    for (number, repair) in (1..).zip(repairs) {
+        let key = match number {
+            1 => NOTE.to_owned(),
+            _ => format!("{NOTE}_{number}"),
+        };
+        writer.text(&format!(",\n  {}: ", Value::String(key)));
+        writer.bytes(&repair);
     }
     let note = note(inputs, &plans, &annotated);
     writer.text(&format!(
@@ -202,7 +222,7 @@ fn plan(
 ) -> Result<Plan> {
     let trace = Trace::from_bytes(input.stored, &IngestOptions::default())?;
     let events = &trace.events;
-    let mut repeated = Repeated::default();
+    let mut surveyed = Found::default();
     let several = [HealthCode::DuplicateKey, HealthCode::ReplacedEvents];
     if several.iter().any(|code| trace.health.get(*code) > 0) {
         let tour = Tour {
@@ -212,7 +232,7 @@ fn plan(
             progress: &|_, _| {},
         };
         // Of several event arrays, only the last is copied then.
-        repeated = tour.survey(&mut Nothing)?.repeated;
+        surveyed = tour.survey(&mut Nothing)?;
     }
     let leave_out: Vec<EventId> = events.ids().filter(|id| !has_place(&trace, *id)).collect();
     let starts = events
@@ -238,7 +258,7 @@ fn plan(
         shift: Ns::ZERO,
         leave_out,
         tracks,
-        repeated,
+        surveyed,
         processes,
     })
 }
@@ -316,6 +336,14 @@ impl Writer<'_> {
     }
 }
 
+/// True for keys of notes about repairs, which may have a number.
+fn is_note(key: &str) -> bool {
+    let behind = key
+        .strip_prefix(NOTE)
+        .map(|behind| behind.strip_prefix('_').unwrap_or(behind));
+    behind.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Copies the events of one input.
 struct Copy<'a, 'w> {
     plan: &'a Plan,
@@ -326,6 +354,8 @@ struct Copy<'a, 'w> {
     left_out: usize,
     /// Where the other top-level members go.
     members: Option<&'a mut Vec<(String, Vec<u8>)>>,
+    /// Where notes go about what was repaired, of all inputs.
+    repairs: &'a mut Vec<Vec<u8>>,
     text: Vec<u8>,
 }
 
@@ -356,7 +386,9 @@ impl Edit for Copy<'_, '_> {
             "baseTimeNanoseconds",
             "tracekit_annotate",
         ];
-        if let Some(members) = &mut self.members
+        if is_note(key) {
+            self.repairs.push(text.to_vec());
+        } else if let Some(members) = &mut self.members
             && !own.contains(&key)
         {
             members.retain(|(known, _)| known != key);
