@@ -96,6 +96,12 @@ fn json_tables(report: &Value) -> Vec<&Value> {
     blocks.filter_map(|block| block.get("table")).collect()
 }
 
+fn charts(report: &Value) -> impl Iterator<Item = &Value> {
+    let sections = report["sections"].as_array().unwrap().iter();
+    let blocks = sections.flat_map(|section| section["blocks"].as_array().unwrap());
+    blocks.filter_map(|block| block.get("chart"))
+}
+
 /// True when `shown`, as a table spells it in `unit`, is what `value` is.
 pub(crate) fn says(shown: &str, value: &Value, unit: Option<&str>) -> bool {
     let digits = shown.replace(',', "");
@@ -173,6 +179,55 @@ fn every_number_of_the_page_is_that_of_the_json() {
         }
     }
     assert!(numbers > 5_000, "only {numbers} numbers were compared");
+}
+
+#[test]
+fn moments_are_on_the_axis_of_the_pictures_beside_them() {
+    let survey = survey(&package("fixtures/traces")).unwrap();
+    let report: Value =
+        serde_json::from_str(&json::render(&document(&survey)).unwrap()).unwrap();
+    let curves = charts(&report).filter(|chart| chart["kind"] == "levels");
+    let points: Vec<&Value> = curves
+        .flat_map(|chart| chart["lines"].as_array().unwrap())
+        .flat_map(|line| line["points"].as_array().unwrap())
+        .collect();
+    let mut peaks = 0;
+    for table in json_tables(&report) {
+        let columns = table["columns"].as_array().unwrap();
+        let place = |name: &str| columns.iter().position(|column| column["name"] == name);
+        for row in table["rows"].as_array().unwrap() {
+            for (cell, column) in row["cells"].as_array().unwrap().iter().zip(columns) {
+                // The clock of these traces starts more than an hour before them.
+                let is_time = column["shown_in"] == "ms";
+                let long = cell.as_i64().is_some_and(|time| time.abs() > 60_000_000_000);
+                assert!(!(is_time && long), "{cell} in {} of {table}", column["name"]);
+            }
+            let peak = place("peak allocated").zip(place("peak allocated at"));
+            if let (Some((bytes, at)), true) = (peak, place("levels").is_some()) {
+                let point = serde_json::json!([row["cells"][at], row["cells"][bytes]]);
+                assert!(points.contains(&&point), "{point} is in no picture");
+                peaks += 1;
+            }
+        }
+    }
+    assert!(peaks > 0);
+}
+
+#[test]
+fn rows_of_one_run_say_which_where_there_are_several() {
+    // Only one of the three runs has memory events.
+    let survey = survey(&package("fixtures/traces")).unwrap();
+    let report: Value =
+        serde_json::from_str(&json::render(&document(&survey)).unwrap()).unwrap();
+    let mut tables = 0;
+    for table in json_tables(&report) {
+        let about = table["caption"].as_str().unwrap();
+        if about.contains("memory of a device") || about.contains("Who holds") {
+            assert_eq!(table["columns"][0]["name"], "run", "{about}");
+            tables += 1;
+        }
+    }
+    assert!(tables >= 2, "{tables} tables");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod idle;
 mod limits;
 mod memory;
 mod pictures;
+mod place;
 mod provenance;
 mod recompute;
 mod time;
@@ -22,7 +23,7 @@ use super::attribution::{
 };
 use super::compare::comparison_document;
 use super::document::{Block, Document, Section, Table};
-use super::inspection;
+use super::inspection::{self, Several};
 use super::number::count;
 use crate::attribute::{Attribution, RunResult};
 use crate::compare::Comparison;
@@ -92,7 +93,8 @@ pub fn brief_document(parts: OverviewParts<'_>) -> Document {
             let frames = comparison.frames.iter();
             let told = frames
                 .filter(|frame| matches!(frame.name, "phases" | "cost_shift") && !frame.is_empty());
-            told.map(frame_table).collect()
+            told.map(|frame| frame_table(frame, Several::default()))
+                .collect()
         }
         (None, [run]) => vec![Block::Table(phases::table(attribution, run))],
         (None, _) => comparison::blocks(attribution),
@@ -202,21 +204,23 @@ fn topic(survey: &Survey, topic: Topic, title: &str, names: &[&str]) -> Option<S
         .filter(|frame| !frame.is_empty())
         .collect();
     let files = survey.attribution.ranks.len();
+    let several = Several::of(&survey.attribution);
     (!frames.is_empty()).then(|| Section {
         title: Some(title.to_owned()),
         blocks: frames
             .into_iter()
-            .map(|frame| Block::Table(first_of_each(frame, files)))
+            .map(|frame| Block::Table(first_of_each(frame, files, several)))
             .collect(),
     })
 }
 
-fn frame_table(frame: &Frame) -> Block {
-    Block::Table(inspection::table(frame, 0..frame.len().min(MOST_ROWS)))
+fn frame_table(frame: &Frame, several: Several) -> Block {
+    let shown = 0..frame.len().min(MOST_ROWS);
+    Block::Table(inspection::table(frame, shown, several))
 }
 
 /// The first rows of each file in `frame`: so few that a page of many ranks stays small.
-fn first_of_each(frame: &Frame, files: usize) -> Table {
+fn first_of_each(frame: &Frame, files: usize, several: Several) -> Table {
     let each = (MOST_ROWS_OF_FILES / files.max(1)).max(FEWEST_ROWS_OF_A_FILE);
     let file = |row: usize| {
         ["run", "rank", "window"].map(|name| {
@@ -237,7 +241,7 @@ fn first_of_each(frame: &Frame, files: usize) -> Table {
         }
     }
     let all = shown.len() == frame.len();
-    let mut table = inspection::table(frame, shown);
+    let mut table = inspection::table(frame, shown, several);
     if !all {
         table.caption = format!("{} The first {each} rows of each file.", table.caption);
     }
@@ -282,9 +286,11 @@ fn ranks(survey: &Survey) -> Option<Section> {
         blocks.extend(pictures::ranks(attribution, run).map(Block::Chart));
         blocks.push(Block::Table(cut(table)));
     }
+    let several = Several::of(attribution);
     for name in ["stragglers", "clocks", "matched_operations"] {
         let frame = survey.frame(Topic::Ranks, name);
-        blocks.extend(frame.filter(|frame| !frame.is_empty()).map(frame_table));
+        let frame = frame.filter(|frame| !frame.is_empty());
+        blocks.extend(frame.map(|frame| frame_table(frame, several)));
     }
     Some(Section {
         title: Some("Ranks".to_owned()),
