@@ -27,6 +27,13 @@ impl LevelCurve {
             None => device.to_owned(),
         }
     }
+
+    /// Leaves at most about `most` points a level.
+    pub(super) fn thin(&mut self, most: usize) {
+        for points in [&mut self.allocated, &mut self.reserved] {
+            *points = thinned(points, most);
+        }
+    }
 }
 
 /// The levels that the trace has totals for, of at most about `most` points each.

@@ -22,6 +22,9 @@ pub(crate) const PAPER: Colour = Colour(0xff, 0xff, 0xff);
 /// Where nothing ran.
 pub(crate) const EMPTY: Colour = Colour(0xe6, 0xea, 0xef);
 
+/// A cell of a table of shades that has everything; the style of the page has another one for the dark.
+pub(crate) const FULL: Colour = Colour(0x0b, 0x4f, 0x8a);
+
 impl Colour {
     /// As CSS and SVG have it.
     pub(crate) fn hex(self) -> String {
@@ -78,6 +81,11 @@ pub(crate) fn ink_on(shade: Colour) -> Colour {
     }
 }
 
+/// What a shape of `paint` is outlined with: what is so pale that it is lost on paper.
+pub(crate) fn outline(paint: Paint) -> Option<Colour> {
+    matches!(paint, Paint::Idle | Paint::Unattributed).then_some(FAINT)
+}
+
 /// The colour of what a part of a picture stands for.
 pub(crate) fn of(paint: Paint) -> Colour {
     match paint {
@@ -88,8 +96,9 @@ pub(crate) fn of(paint: Paint) -> Colour {
         Paint::Bucket(Bucket::Phase(Phase::Recompute)) => Colour(0xcc, 0x79, 0xa7),
         Paint::Bucket(Bucket::Phase(Phase::Optimizer)) => Colour(0x00, 0x9e, 0x73),
         Paint::Bucket(Bucket::Phase(Phase::Other)) => Colour(0x65, 0x65, 0x65),
-        Paint::Bucket(Bucket::PreWindow) | Paint::Reserved => Colour(0x8a, 0x6d, 0x1b),
-        Paint::Bucket(Bucket::Unlinked) => Colour(0x6a, 0x5a, 0xcd),
+        Paint::Bucket(Bucket::PreWindow) => Colour(0xa0, 0x52, 0x2d),
+        Paint::Reserved => Colour(0x8a, 0x6d, 0x1b),
+        Paint::Bucket(Bucket::Unlinked) => Colour(0x7b, 0x4a, 0xe2),
         Paint::Idle | Paint::Unattributed => EMPTY,
         Paint::Decision(Decision::Tune) => Colour(0x94, 0x6f, 0x00),
         Paint::Class(DeviceClass::Compute) => Colour(0x4d, 0x7e, 0xa8),
@@ -146,9 +155,7 @@ mod tests {
 
     #[test]
     fn phases_and_classes_are_told_apart_by_the_colour_blind() {
-        let mut phases = Phase::ALL
-            .map(|phase| Paint::Bucket(Bucket::Phase(phase)))
-            .to_vec();
+        let mut phases = Bucket::ALL.map(Paint::Bucket).to_vec();
         phases.push(Paint::Idle);
         all_told_apart(&phases);
         let mut classes = DeviceClass::ALL.map(Paint::Class).to_vec();
@@ -172,6 +179,11 @@ mod tests {
                 let contrast = of(paint).contrast(page);
                 assert!(contrast >= 3.0, "{paint:?} on {page:?}: {contrast:.2}");
             }
+        }
+        // What is pale has an outline instead.
+        for paint in [Paint::Idle, Paint::Unattributed] {
+            let line = outline(paint).unwrap();
+            assert!(line.contrast(PAPER) >= 3.0 && line.contrast(EMPTY) >= 3.0);
         }
         assert!(INK.contrast(PAPER) > 7.0 && FAINT.contrast(PAPER) > 4.5);
     }

@@ -22,9 +22,8 @@ impl Several {
     /// Of the files of `attribution`.
     pub(super) fn of(attribution: &Attribution) -> Self {
         let files = &attribution.ranks;
-        let differ = |of: fn(&RankResult) -> Option<i64>| {
-            files.iter().any(|file| of(file) != of(&files[0]))
-        };
+        let differ =
+            |of: fn(&RankResult) -> Option<i64>| files.iter().any(|file| of(file) != of(&files[0]));
         Self {
             runs: attribution.runs.len() > 1,
             ranks: differ(|file| file.rank),
@@ -141,7 +140,10 @@ pub(super) fn table(
         rows: Vec::new(),
     };
     for row in shown {
-        let cells = columns.iter().map(|column| value(column, row));
+        let cells = columns.iter().map(|column| match value(column, row) {
+            Value::Missing if is_without_base(frame, column, row) => Value::NotApplicable,
+            value => value,
+        });
         table.rows.push(Row::new(cells.collect()));
     }
     table
@@ -185,6 +187,15 @@ fn titled(column: &Series) -> Column {
         (Unit::GbPerS, _) => with_unit(without("_gbps"), "GB/s"),
         (Unit::TflopPerS, _) => with_unit(without("_tflops"), "TFLOP/s"),
     }
+}
+
+/// True for the change of what was measured on both sides, from nothing: it has no size in percent.
+fn is_without_base(frame: &Frame, column: &Series, row: usize) -> bool {
+    let measured = |name: &str| {
+        let column = frame.column(name);
+        column.is_some_and(|column| column.values.get(row) != Entry::Null)
+    };
+    column.name == "change" && measured("base_ns") && measured("candidate_ns")
 }
 
 fn value(column: &Series, row: usize) -> Value {

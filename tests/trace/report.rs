@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tracekit::attribute::{AttributeOptions, Request};
+use tracekit::compare::{CompareOptions, Comparison, compare_paths};
 use tracekit::ingest::IngestOptions;
 use tracekit::inspect::{Survey, survey_paths};
 use tracekit::report::{
@@ -17,18 +18,32 @@ use crate::support::training::{Training, trace};
 use crate::support::{folders_in, package};
 
 fn survey(path: &Path) -> Option<Survey> {
+    survey_of(&[path.to_owned()])
+}
+
+fn survey_of(paths: &[PathBuf]) -> Option<Survey> {
     let options = AttributeOptions::default();
-    let paths = [path.to_owned()];
-    let request = Request {
-        paths: &paths,
+    survey_paths(&request(paths, &options), &|_| {}).ok()
+}
+
+/// The first path against the second.
+fn compared([base, candidate]: &[PathBuf; 2]) -> Comparison {
+    let options = AttributeOptions::default();
+    let [base, candidate] = [base, candidate].map(|path| vec![path.clone()]);
+    let [base, candidate] = [&base, &candidate].map(|paths| request(paths, &options));
+    compare_paths(&base, &candidate, &CompareOptions::default(), &|_| {}).unwrap()
+}
+
+fn request<'a>(paths: &'a [PathBuf], options: &'a AttributeOptions) -> Request<'a> {
+    Request {
+        paths,
         ingest: IngestOptions::default(),
-        options: &options,
+        options,
         ranks: Vec::new(),
         expect: Vec::new(),
         hash_inputs: true,
         salvage: None,
-    };
-    survey_paths(&request, &|_| {}).ok()
+    }
 }
 
 fn document(survey: &Survey) -> Document {
@@ -184,8 +199,7 @@ fn every_number_of_the_page_is_that_of_the_json() {
 #[test]
 fn moments_are_on_the_axis_of_the_pictures_beside_them() {
     let survey = survey(&package("fixtures/traces")).unwrap();
-    let report: Value =
-        serde_json::from_str(&json::render(&document(&survey)).unwrap()).unwrap();
+    let report: Value = serde_json::from_str(&json::render(&document(&survey)).unwrap()).unwrap();
     let curves = charts(&report).filter(|chart| chart["kind"] == "levels");
     let points: Vec<&Value> = curves
         .flat_map(|chart| chart["lines"].as_array().unwrap())
@@ -199,8 +213,14 @@ fn moments_are_on_the_axis_of_the_pictures_beside_them() {
             for (cell, column) in row["cells"].as_array().unwrap().iter().zip(columns) {
                 // The clock of these traces starts more than an hour before them.
                 let is_time = column["shown_in"] == "ms";
-                let long = cell.as_i64().is_some_and(|time| time.abs() > 60_000_000_000);
-                assert!(!(is_time && long), "{cell} in {} of {table}", column["name"]);
+                let long = cell
+                    .as_i64()
+                    .is_some_and(|time| time.abs() > 60_000_000_000);
+                assert!(
+                    !(is_time && long),
+                    "{cell} in {} of {table}",
+                    column["name"]
+                );
             }
             let peak = place("peak allocated").zip(place("peak allocated at"));
             if let (Some((bytes, at)), true) = (peak, place("levels").is_some()) {
@@ -214,11 +234,49 @@ fn moments_are_on_the_axis_of_the_pictures_beside_them() {
 }
 
 #[test]
+fn changes_from_nothing_are_spelled_alike_in_all_tables() {
+    let sides = ["baseline", "checkpoint"].map(|name| package("fixtures/traces").join(name));
+    let (survey, comparison) = (survey_of(&sides).unwrap(), compared(&sides));
+    let document = overview_document(OverviewParts {
+        comparison: Some(&comparison),
+        ..parts(&survey)
+    });
+    let report: Value = serde_json::from_str(&json::render(&document).unwrap()).unwrap();
+    let shown = tables(&html::render(&document));
+    let mut spelled: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (shown, table) in shown.iter().zip(json_tables(&report)) {
+        let columns = table["columns"].as_array().unwrap();
+        let is_change = |column: &Value| column["name"] == "change" && column["shown_in"] == "%";
+        let Some(change) = columns.iter().position(is_change) else {
+            continue;
+        };
+        // Both sides stand before their difference, which is before its size.
+        let caption = table["caption"].as_str().unwrap();
+        let about_phases = caption.contains("by phase") || caption.starts_with("Runs compared");
+        for (shown, row) in shown.iter().zip(table["rows"].as_array().unwrap()) {
+            let cells = row["cells"].as_array().unwrap();
+            let kind = match (cells[change - 3].as_i64(), cells[change - 2].as_i64()) {
+                (Some(0), Some(0)) => "none",
+                (Some(0), Some(_)) => "new",
+                _ => continue,
+            };
+            if about_phases {
+                spelled.entry(kind).or_default().push(&shown[change].0);
+            }
+        }
+    }
+    for (kind, found) in &spelled {
+        let text = if *kind == "new" { "n/a" } else { "0" };
+        assert!(found.iter().all(|one| *one == text), "{kind}: {found:?}");
+    }
+    assert!(spelled["new"].len() >= 2, "{spelled:?}");
+}
+
+#[test]
 fn rows_of_one_run_say_which_where_there_are_several() {
     // Only one of the three runs has memory events.
     let survey = survey(&package("fixtures/traces")).unwrap();
-    let report: Value =
-        serde_json::from_str(&json::render(&document(&survey)).unwrap()).unwrap();
+    let report: Value = serde_json::from_str(&json::render(&document(&survey)).unwrap()).unwrap();
     let mut tables = 0;
     for table in json_tables(&report) {
         let about = table["caption"].as_str().unwrap();

@@ -286,6 +286,17 @@ fn ranks(survey: &Survey) -> Option<Section> {
         blocks.extend(pictures::ranks(attribution, run).map(Block::Chart));
         blocks.push(Block::Table(cut(table)));
     }
+    let matched = survey.frame(Topic::Ranks, "matched_operations");
+    if matched.is_none_or(Frame::is_empty) {
+        blocks.push(Block::Paragraph(
+            "No collective was matched across ranks, so nothing tells who waits for whom, or how far clocks are apart."
+                .to_owned(),
+        ));
+        return Some(Section {
+            title: Some("Ranks".to_owned()),
+            blocks,
+        });
+    }
     let several = Several::of(attribution);
     for name in ["stragglers", "clocks", "matched_operations"] {
         let frame = survey.frame(Topic::Ranks, name);
