@@ -22,33 +22,14 @@ pub(crate) const PAPER: Colour = Colour(0xff, 0xff, 0xff);
 /// Where nothing ran.
 pub(crate) const EMPTY: Colour = Colour(0xe6, 0xea, 0xef);
 
-/// A cell of a table of shades that has everything; the style of the page has another one for the dark.
-pub(crate) const FULL: Colour = Colour(0x0b, 0x4f, 0x8a);
+/// A cell of a table of shades that has everything; ink is readable on all of the scale. The style of the page has
+/// another one for the dark.
+pub(crate) const FULL: Colour = Colour(0x5b, 0x9f, 0xdb);
 
 impl Colour {
     /// As CSS and SVG have it.
     pub(crate) fn hex(self) -> String {
         format!("#{:02X}{:02X}{:02X}", self.0, self.1, self.2)
-    }
-
-    /// The colour between this and `other`; all of `other` at 1.
-    pub(crate) fn towards(self, other: Self, part: f64) -> Self {
-        let part = part.clamp(0.0, 1.0);
-        let mix = |from: u8, to: u8| {
-            let mixed = f64::from(from) + (f64::from(to) - f64::from(from)) * part;
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "between two bytes"
-            )]
-            let byte = mixed.round() as u8;
-            byte
-        };
-        Self(
-            mix(self.0, other.0),
-            mix(self.1, other.1),
-            mix(self.2, other.2),
-        )
     }
 
     /// Relative luminance, from 0 to 1 (WCAG).

@@ -169,10 +169,10 @@ const SHADES: &str = "(() => { const parts = (text) => text.match(/[\\d.]+/g).sl
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; }; \
     const contrast = (a, b) => { const [x, y] = [lum(a), lum(b)]; return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); }; \
     const page = parts(getComputedStyle(document.body).backgroundColor); \
-    const tables = [...document.querySelectorAll('.picture svg')].filter((one) => one.querySelector('rect[fill=\"#0B4F8A\"]')); \
-    const rects = tables.flatMap((one) => [...one.querySelectorAll('rect')]).filter((one) => one.nextElementSibling?.tagName === 'text'); \
+    const tables = [...document.querySelectorAll('.picture svg')].filter((one) => one.querySelector('rect[fill=\"#5B9FDB\"]')); \
+    const rects = tables.flatMap((one) => [...one.querySelectorAll('rect')]).filter((one) => one.querySelector('title') && one.nextElementSibling?.tagName === 'text'); \
     const cells = rects.map((cell) => { const full = parts(getComputedStyle(cell).fill); \
-    const over = cell.getAttribute('fill') === '#0B4F8A'; const part = over ? Number(cell.getAttribute('opacity') ?? 1) : 0; \
+    const over = cell.getAttribute('fill') === '#5B9FDB'; const part = over ? Number(cell.getAttribute('opacity') ?? 1) : 0; \
     const empty = over ? parts(getComputedStyle(cell.previousElementSibling).fill) : full; \
     const shade = full.map((one, place) => over ? one * part + empty[place] * (1 - part) : one); \
     const ink = parts(getComputedStyle(cell.nextElementSibling).fill); return [part, contrast(shade, page), contrast(ink, shade)]; }); \
@@ -347,7 +347,7 @@ fn many_steps(browser: &mut Chromium, folder: &Path) {
         kernels: 6,
         pace: 100,
     };
-    std::fs::write(&trace, training::trace(training)).unwrap();
+    std::fs::write(&trace, training.rich()).unwrap();
     let page = folder.join("long.html");
     assert!(report(&[&trace], &page));
     browser.resize(1280, 900);
@@ -414,12 +414,14 @@ fn two_sides(browser: &mut Chromium, page: &Path) {
 
 fn hostile_names(browser: &mut Chromium, folder: &Path) {
     let long = "k".repeat(10_000);
+    let piled = format!("z{}", "\u{301}\u{335}".repeat(5_000));
     for (number, name) in [
         "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\">",
         "</script><script>document.title='run'</script>",
         "\"'`&amp;<!--\u{202e}evil\u{2066}\u{0}\u{1b}[31m",
         "שלום עולם مرحبا بالعالم",
         &long,
+        &piled,
     ]
     .into_iter()
     .enumerate()
@@ -447,5 +449,33 @@ fn hostile_names(browser: &mut Chromium, folder: &Path) {
             assert_eq!(browser.evaluate(STICKING_OUT), json!([]), "name {number}");
             keep(browser, &format!("hostile-{number}-{width}"));
         }
+    }
+    // Runs and devices are called anything, too.
+    let runs = folder.join("runs");
+    for name in ["r".repeat(200), "שלום עולם".to_owned(), "W".repeat(60)] {
+        let run = runs.join(name);
+        std::fs::create_dir_all(&run).unwrap();
+        let events = json!({
+            "deviceProperties": [{"id": 0, "name": long}],
+            "traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 0, "dur": 30,
+                "args": {"correlation": 7, "device": 0, "stream": 7}}],
+        });
+        std::fs::write(run.join("trace.json"), events.to_string()).unwrap();
+    }
+    let page = folder.join("runs.html");
+    assert!(report(&[&runs], &page));
+    for width in [360, 1280, 1600] {
+        browser.resize(width, 900);
+        browser.open(&page);
+        no_complaints(browser, "runs");
+        assert_eq!(browser.evaluate(STICKING_OUT), json!([]), "{width} pixels");
+        let tallest = "Math.max(...[...document.querySelectorAll('dd')].map((one) => one.getBoundingClientRect().height))";
+        let tallest = browser.evaluate(tallest);
+        assert!(tallest.as_f64().unwrap() < 400.0, "{tallest} pixels");
+        let apart = browser
+            .evaluate("[...document.querySelectorAll('h1 bdi')].map((one) => one.textContent)");
+        let apart = apart.as_array().unwrap();
+        assert!(apart.iter().any(|name| name == "שלום עולם"), "{apart:?}");
+        keep(browser, &format!("hostile-runs-{width}"));
     }
 }

@@ -120,7 +120,13 @@ fn text(content: &[u8], fonts: &BTreeMap<usize, BTreeMap<u16, char>>) -> String 
             for at in (0..hex.len()).step_by(4) {
                 let glyph = hex.get(at..).and_then(code);
                 let letter = glyph.and_then(|glyph| letters?.get(&glyph));
-                out.extend(letter.filter(|letter| !letter.is_whitespace()));
+                match letter {
+                    // Letters that the font joins.
+                    Some('ﬁ') => out.push_str("fi"),
+                    Some('ﬂ') => out.push_str("fl"),
+                    Some(letter) if !letter.is_whitespace() => out.push(*letter),
+                    _ => {}
+                }
             }
         }
     }

@@ -17,12 +17,16 @@ mod inspect;
 #[cfg(not(feature = "collect"))]
 mod no_collect;
 mod output;
+#[path = "../support/page.rs"]
+mod page;
 mod report;
 mod rewrite;
 mod salvage;
 #[path = "../support/snapshot.rs"]
 mod snapshot;
 mod terminal;
+#[path = "../support/training.rs"]
+mod training;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

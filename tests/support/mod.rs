@@ -6,6 +6,7 @@ pub(crate) mod corpus;
 pub(crate) mod drawing;
 pub(crate) mod inspection;
 pub(crate) mod laws;
+pub(crate) mod page;
 pub(crate) mod reference;
 pub(crate) mod seeded;
 pub(crate) mod snapshot;

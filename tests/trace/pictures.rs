@@ -9,9 +9,10 @@ use tracekit::ingest::IngestOptions;
 use tracekit::inspect::survey_paths;
 use tracekit::report::{Document, OverviewParts, html, json, overview_document, svg};
 
-use crate::report::{says, traces};
+use crate::report::traces;
 use crate::support::drawing::{Mark, marks, plain, scale};
 use crate::support::package;
+use crate::support::page::says;
 use crate::support::training::{Training, trace};
 
 /// The report on `path`; of two sides when there is a `base`.
@@ -140,7 +141,7 @@ fn cells_of_a_heat_table_say_their_time_and_share() {
                 let inside = text.number("x") - mark.number("x");
                 assert!(inside > 0.0 && inside < mark.number("width"));
                 let shade = match mark.text("fill") {
-                    "#0B4F8A" => mark.number("opacity"),
+                    "#5B9FDB" => mark.number("opacity"),
                     empty => {
                         assert_eq!((empty, share), ("#E6EAEF", &Value::from(0.0)));
                         0.0

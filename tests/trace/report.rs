@@ -13,7 +13,7 @@ use tracekit::report::{
     overview_document, svg,
 };
 
-use crate::support::drawing::plain;
+use crate::support::page::{json_tables, read_back, says, tables};
 use crate::support::training::{Training, trace};
 use crate::support::{folders_in, package};
 
@@ -77,76 +77,10 @@ pub(crate) fn traces() -> Vec<PathBuf> {
     paths
 }
 
-/// What a cell shows, and its exact value where that is written beside it.
-type Shown = (String, Option<String>);
-
-/// The tables of a page, row by row: what each cell shows, and its exact value.
-fn tables(page: &str) -> Vec<Vec<Vec<Shown>>> {
-    let tables = page.split("<tbody>").skip(1);
-    let rows = |table: &str| -> Vec<Vec<Shown>> {
-        let body = table.split("</tbody>").next().unwrap();
-        body.split("<tr").skip(1).map(cells).collect()
-    };
-    tables.map(rows).collect()
-}
-
-fn cells(row: &str) -> Vec<Shown> {
-    let row = row.split_once('>').unwrap().1;
-    let starts = row.match_indices("<t").map(|(place, _)| place);
-    starts
-        .map(|start| {
-            let (head, rest) = row[start..].split_once('>').unwrap();
-            let text = rest.split("</t").next().unwrap();
-            let raw = head
-                .split_once("data-v=\"")
-                .map(|(_, raw)| raw.split('"').next().unwrap());
-            (plain(text), raw.map(str::to_owned))
-        })
-        .collect()
-}
-
-fn json_tables(report: &Value) -> Vec<&Value> {
-    let sections = report["sections"].as_array().unwrap().iter();
-    let blocks = sections.flat_map(|section| section["blocks"].as_array().unwrap());
-    blocks.filter_map(|block| block.get("table")).collect()
-}
-
 fn charts(report: &Value) -> impl Iterator<Item = &Value> {
     let sections = report["sections"].as_array().unwrap().iter();
     let blocks = sections.flat_map(|section| section["blocks"].as_array().unwrap());
     blocks.filter_map(|block| block.get("chart"))
-}
-
-/// True when `shown`, as a table spells it in `unit`, is what `value` is.
-pub(crate) fn says(shown: &str, value: &Value, unit: Option<&str>) -> bool {
-    let digits = shown.replace(',', "");
-    let scale = match unit {
-        Some("ms") => 1e-6,
-        Some("%") => 100.0,
-        Some("MiB") => 1.0 / f64::from(1 << 20),
-        _ => 1.0,
-    };
-    let Some(value) = value.as_f64() else {
-        return value.is_null() && ["—", "n/a", ""].contains(&shown);
-    };
-    let exact = value * scale;
-    if let Some(bound) = digits.strip_prefix(['<', '>']) {
-        let bound: f64 = bound.parse().unwrap();
-        let is_full = digits.starts_with('>') && bound > 0.0;
-        return if is_full {
-            exact >= bound
-        } else {
-            exact.abs() < bound.abs() * 1.001 && exact != 0.0
-        };
-    }
-    let digits_after = digits.split_once('.').map_or(0, |(_, after)| after.len());
-    let step = 10_f64.powi(-i32::try_from(digits_after).unwrap_or(0));
-    match digits.parse::<f64>() {
-        // Exponents are for numbers whose size says more than their digits.
-        Ok(shown) if digits.contains('e') => ((shown - exact) / exact).abs() < 1e-3,
-        Ok(shown) => (shown - exact).abs() <= step * 0.500_001 + exact.abs() * 1e-9,
-        Err(_) => false,
-    }
 }
 
 #[test]
@@ -158,40 +92,11 @@ fn every_number_of_the_page_is_that_of_the_json() {
         };
         let document = document(&survey);
         let report: Value = serde_json::from_str(&json::render(&document).unwrap()).unwrap();
-        let page = html::render(&document);
-        let shown = tables(&page);
-        let expected = json_tables(&report);
-        assert_eq!(shown.len(), expected.len(), "{}", path.display());
-        for (shown, table) in shown.iter().zip(expected) {
-            let rows = table["rows"].as_array().unwrap();
-            assert_eq!(shown.len(), rows.len(), "{}", table["caption"]);
-            for (shown, row) in shown.iter().zip(rows) {
-                let values = row["cells"].as_array().unwrap();
-                assert_eq!(shown.len(), values.len());
-                let columns = table["columns"].as_array().unwrap();
-                for (((shown, raw), value), column) in shown.iter().zip(values).zip(columns) {
-                    if value.is_string() {
-                        continue;
-                    }
-                    numbers += 1;
-                    let unit = column["shown_in"].as_str();
-                    assert!(
-                        says(shown, value, unit),
-                        "{}: {shown} for {value} in {}",
-                        path.display(),
-                        table["caption"]
-                    );
-                    // What is exact is exact.
-                    if let Some(raw) = raw.as_deref().filter(|raw| !raw.is_empty()) {
-                        let (raw, value) = (raw.parse::<f64>().unwrap(), value.as_f64().unwrap());
-                        assert!(
-                            (raw - value).abs() <= value.abs() * 1e-15,
-                            "{raw} for {value}"
-                        );
-                    }
-                }
-            }
-        }
+        numbers += read_back(
+            &html::render(&document),
+            &report,
+            &path.display().to_string(),
+        );
     }
     assert!(numbers > 5_000, "only {numbers} numbers were compared");
 }
@@ -479,6 +384,46 @@ fn a_page_of_many_ranks_and_steps_is_small() {
             busy,
             device.timeline.window_ns.0 - device.timeline.idle_ns.0
         );
+    }
+}
+
+#[test]
+fn a_page_of_many_names_and_memory_events_is_small() {
+    let folder = tempfile::tempdir().unwrap();
+    for rank in 0..8 {
+        let training = Training {
+            rank,
+            ranks: 8,
+            steps: 100,
+            kernels: 150,
+            pace: 100,
+        };
+        let path = folder.path().join(format!("rank{rank}.json"));
+        std::fs::write(path, training.rich()).unwrap();
+    }
+    let survey = survey(folder.path()).unwrap();
+    let document = document(&survey);
+    let page = html::render(&document);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    // All ranks are there, with their curves and their steps.
+    let report: Value = serde_json::from_str(&json::render(&document).unwrap()).unwrap();
+    let curves: Vec<&Value> = charts(&report)
+        .filter(|chart| chart["kind"] == "levels")
+        .collect();
+    assert_eq!(curves.len(), 8);
+    for line in curves.iter().flat_map(|it| it["lines"].as_array().unwrap()) {
+        let points = line["points"].as_array().unwrap();
+        assert!((50..=400).contains(&points.len()), "{}", points.len());
+        assert!(points.iter().any(|point| point[1] == line["peak_bytes"]));
+    }
+    let steps = json_tables(&report).into_iter().find(|table| {
+        let caption = table["caption"].as_str().unwrap();
+        caption.starts_with("The memory of a device over a step")
+    });
+    let rows = steps.unwrap()["rows"].as_array().unwrap();
+    for rank in 0..8 {
+        let of_rank = rows.iter().filter(|row| row["cells"][0] == rank);
+        assert_eq!(of_rank.count(), 40);
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::attribution::label;
 use super::super::chart::{Chart, LevelLine, Levels, Paint, Picture};
 use super::super::document::{Block, Section, Table};
 use super::super::number::mib;
-use super::{MOST_ROWS, place};
+use super::{MOST_ROWS, MOST_ROWS_OF_STEPS, first_rows, first_told, place};
 use crate::inspect::{Frame, LevelCurve, Survey, Topic};
 use crate::units::Ns;
 
@@ -27,8 +27,14 @@ pub(super) fn section(survey: &Survey) -> Option<Section> {
 
 /// A table of memory, with its moments as the pictures have them.
 fn table(survey: &Survey, frame: &Frame) -> Table {
-    let rows: Vec<usize> = (0..frame.len().min(MOST_ROWS)).collect();
-    place::table(
+    let files = survey.attribution.ranks.len();
+    let most = if files > 1 {
+        MOST_ROWS_OF_STEPS
+    } else {
+        MOST_ROWS
+    };
+    let (rows, each) = first_rows(frame, files, most);
+    let mut table = place::table(
         survey,
         frame,
         &rows,
@@ -40,7 +46,11 @@ fn table(survey: &Survey, frame: &Frame) -> Table {
             let mut curves = survey.files[file].memory.iter();
             Some(curves.find(|curve| curve.device == device)?.start)
         },
-    )
+    );
+    if rows.len() < frame.len() {
+        table.caption = format!("{} {}", table.caption, first_told(each));
+    }
+    table
 }
 
 /// One picture a device.

@@ -51,6 +51,8 @@ pub struct OverviewParts<'a> {
 const MOST_ROWS: usize = 1_000;
 /// Rows of all files together in a table of names, and the fewest of one.
 const MOST_ROWS_OF_FILES: usize = 200;
+/// The same of a table of steps, where several files have them.
+const MOST_ROWS_OF_STEPS: usize = 320;
 const FEWEST_ROWS_OF_A_FILE: usize = 5;
 
 /// The report on everything.
@@ -221,7 +223,18 @@ fn frame_table(frame: &Frame, several: Several) -> Block {
 
 /// The first rows of each file in `frame`: so few that a page of many ranks stays small.
 fn first_of_each(frame: &Frame, files: usize, several: Several) -> Table {
-    let each = (MOST_ROWS_OF_FILES / files.max(1)).max(FEWEST_ROWS_OF_A_FILE);
+    let (shown, each) = first_rows(frame, files, MOST_ROWS_OF_FILES);
+    let all = shown.len() == frame.len();
+    let mut table = inspection::table(frame, shown, several);
+    if !all {
+        table.caption = format!("{} {}", table.caption, first_told(each));
+    }
+    table
+}
+
+/// As many of the first rows of each of `files` that there are `most` of all together, and how many that are of one.
+fn first_rows(frame: &Frame, files: usize, most: usize) -> (Vec<usize>, usize) {
+    let each = (most / files.max(1)).max(FEWEST_ROWS_OF_A_FILE);
     let file = |row: usize| {
         ["run", "rank", "window"].map(|name| {
             let column = frame.column(name)?;
@@ -240,12 +253,11 @@ fn first_of_each(frame: &Frame, files: usize, several: Several) -> Table {
             shown.push(row);
         }
     }
-    let all = shown.len() == frame.len();
-    let mut table = inspection::table(frame, shown, several);
-    if !all {
-        table.caption = format!("{} The first {each} rows of each file.", table.caption);
-    }
-    table
+    (shown, each)
+}
+
+fn first_told(each: usize) -> String {
+    format!("The first {each} rows of each file.")
 }
 
 /// How much communication compute hides.

@@ -1,7 +1,7 @@
 //! A table whose cells are shaded by their share.
 
 use super::super::chart::{Chart, Heat};
-use super::super::colour::{EMPTY, FULL, INK, PAPER};
+use super::super::colour::{EMPTY, FULL, INK};
 use super::super::document::Value;
 use super::super::number;
 use super::WIDTH;
@@ -46,15 +46,8 @@ pub(super) fn draw(chart: &Chart, heat: &Heat) -> String {
                 } else {
                     canvas.rect(cell_of, EMPTY, Some(title));
                 }
-                // On a dark page all of it is dark enough for the ink there.
-                let shade = EMPTY.towards(FULL, part);
-                let ink = if shade.contrast(PAPER) > shade.contrast(INK) {
-                    PAPER
-                } else {
-                    INK
-                };
                 let place = (left + cell / 2, top + ROW / 2);
-                canvas.text(&text, place, Anchor::Middle, ink);
+                canvas.text(&text, place, Anchor::Middle, INK);
             }
         }
     })
