@@ -21,6 +21,8 @@ mod output;
 mod page;
 mod report;
 mod rewrite;
+#[path = "../support/rich.rs"]
+mod rich;
 mod salvage;
 #[path = "../support/snapshot.rs"]
 mod snapshot;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::page::read_back;
+use crate::rich::rich;
 use crate::snapshot::bless_or_compare;
 use crate::training::Training;
 use crate::{Folder, golden, tracekit};
@@ -93,7 +94,7 @@ fn every_number_of_the_program_s_pages_is_that_of_its_json() {
             kernels: 20,
             pace,
         };
-        folder.write(&format!("{name}/rank0.json"), &training.rich());
+        folder.write(&format!("{name}/rank0.json"), rich(training));
     }
     pages.push(folder.path().display().to_string());
     let mut numbers = 0;

@@ -8,6 +8,7 @@ pub(crate) mod inspection;
 pub(crate) mod laws;
 pub(crate) mod page;
 pub(crate) mod reference;
+pub(crate) mod rich;
 pub(crate) mod seeded;
 pub(crate) mod snapshot;
 pub(crate) mod training;

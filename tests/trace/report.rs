@@ -14,6 +14,7 @@ use tracekit::report::{
 };
 
 use crate::support::page::{json_tables, read_back, says, tables};
+use crate::support::rich::rich;
 use crate::support::training::{Training, trace};
 use crate::support::{folders_in, package};
 
@@ -399,7 +400,7 @@ fn a_page_of_many_names_and_memory_events_is_small() {
             pace: 100,
         };
         let path = folder.path().join(format!("rank{rank}.json"));
-        std::fs::write(path, training.rich()).unwrap();
+        std::fs::write(path, rich(training)).unwrap();
     }
     let survey = survey(folder.path()).unwrap();
     let document = document(&survey);
