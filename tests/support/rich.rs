@@ -27,7 +27,7 @@ pub(crate) fn rich(of: Training) -> String {
         let name = if is_operator {
             format!("aten::some_operator_with_a_long_name_{number}")
         } else {
-            format!("{}_{}", KERNEL, number)
+            format!("{KERNEL}_{number}")
         };
         let _ = writeln!(out, "{head}\"name\": \"{name}\",{rest}");
         if is_kernel {

@@ -373,7 +373,7 @@ fn what_is_new_or_gone_or_beyond_the_border_is_drawn_as_such() {
         .into_iter()
         .zip([[&sides[0], &sides[1]], [&sides[1], &sides[0]]])
     {
-        let found = pictures("changes", &[candidate.clone()], Some(base));
+        let found = pictures("changes", std::slice::from_ref(candidate), Some(base));
         let (marks, chart) = &found[0];
         let mut rows = items(chart, "rows").iter();
         let row = rows.find(|row| row["label"] == "recompute (host time, mean)");
@@ -414,12 +414,12 @@ fn what_is_new_or_gone_or_beyond_the_border_is_drawn_as_such() {
 fn arrow(marks: &[Mark], mark: &Mark) -> Option<f64> {
     let middle = mark.number("y") + mark.number("height") / 2.0;
     let arrows = marks.iter().filter(|mark| mark.kind == "polygon");
-    let tips = arrows.filter_map(|arrow| {
+    let mut tips = arrows.filter_map(|arrow| {
         let points = arrow.points();
         let tip = *points.iter().find(|(_, y)| (y - middle).abs() < 0.5)?;
         Some((tip.0 - mark.number("x") - mark.number("width") / 2.0).signum())
     });
-    tips.last()
+    tips.next_back()
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(super) fn prose(text: &str) -> String {
             .char_indices()
             .filter(|(_, character)| is_right_to_left(*character))
             .map(|(place, character)| place + character.len_utf8())
-            .last()
+            .next_back()
             .unwrap_or(0);
         out.push_str("<bdi>");
         out.push_str(&rest[..end]);

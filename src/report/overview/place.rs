@@ -38,7 +38,7 @@ pub(super) fn table(
         }
         for (row, origin) in table.rows.iter_mut().zip(&origins) {
             if let Value::Ns(moment) = &mut row.cells[column] {
-                *moment = *moment - *origin;
+                *moment -= *origin;
             }
         }
     }
