@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::exit::Exit;
-use super::rewrite::{EXIT_CODES, FileArgs};
+use super::rewrite::{EXIT_CODES, FileArgs, no_folder};
 use crate::attribute::{AttributeOptions, Request};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ingest::{IngestOptions, Source};
@@ -55,6 +55,9 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     if let Some(used) = args.more.iter().find(|path| args.files.is_used(path)) {
         let message = "is given twice, or is the output";
         return Err(Error::new(ErrorKind::Usage, message).in_file(used));
+    }
+    for path in &paths {
+        no_folder(path)?;
     }
     let ranks = if paths.len() > 1 {
         ranks(&paths)?

@@ -147,9 +147,10 @@ fn paths(args: &Args) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Where the page goes; nowhere when only pictures are wanted.
+/// Where the page goes; nowhere when only pictures are wanted. Whoever asks for another format wants that, too.
 fn target(args: &Args) -> Result<Option<Target>> {
-    if args.output.output.is_none() && args.svg.is_some() {
+    let is_page = args.output.format == Format::Html;
+    if args.output.output.is_none() && args.svg.is_some() && is_page {
         return Ok(None);
     }
     Target::of_format(args.output.output.as_deref(), args.output.format).map(Some)

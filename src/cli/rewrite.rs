@@ -13,7 +13,7 @@ use super::output::{self, Target, say};
 use super::progress::Progress;
 use super::temporary::Temporary;
 use crate::attribute::ProgressEvent;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ingest::{IngestOptions, Source};
 use crate::rewrite;
 
@@ -56,6 +56,15 @@ pub(super) struct FileArgs {
     no_mmap: bool,
 }
 
+/// Refuses a folder where one trace is read.
+pub(super) fn no_folder(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        let message = "is a folder: give a trace file that is in it";
+        return Err(Error::new(ErrorKind::Usage, message).in_file(path));
+    }
+    Ok(())
+}
+
 impl FileArgs {
     /// Reads the input, and writes what `work` makes of it, whole or not at all.
     pub(super) fn rewrite<T>(
@@ -68,6 +77,7 @@ impl FileArgs {
             mmap: !self.no_mmap,
             ..IngestOptions::default()
         };
+        no_folder(&self.input)?;
         let source = Source::open(&self.input, &options)?;
         let bar = Progress::new(self.progress, self.quiet);
         let told = Cell::new(None);

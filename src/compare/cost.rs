@@ -189,7 +189,7 @@ pub(super) fn cost_frame(costs: &[Cost]) -> Frame {
     let rows: Vec<&Cost> = costs.iter().filter(|cost| cost.is_shift).collect();
     let frame = Frame::new(
         "cost_shift",
-        "What a saving may be paid for with, in time a step; rows may overlap.",
+        "What a saving may be paid for with, in time of the mean step; rows may overlap.",
     )
     .text("cost", &rows, |cost| Some(cost.name))
     .text("place", &rows, |cost| Some(cost.place));

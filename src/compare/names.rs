@@ -166,7 +166,7 @@ pub(super) fn operators_frame(sides: [&Side; 2], scale: Scale<'_>, top: usize) -
     let frame = key_columns(
         Frame::new(
             "operators",
-            "Calls and self time a step of host operators, and of device work that they launched; every row \
+            "Calls and self time of host operators in the mean step, and of device work that they launched; every row \
              is tested for itself.",
         ),
         &rows,
@@ -222,7 +222,7 @@ fn key_columns(frame: Frame, rows: &[Row], names: [&'static str; 2]) -> Frame {
 pub(super) fn kernels_frame(sides: [&Side; 2], scale: Scale<'_>, top: usize) -> Option<Frame> {
     let frame = Frame::new(
         "kernels",
-        "Device work a step by name; every row is tested for itself.",
+        "Device work of the mean step by name; every row is tested for itself.",
     );
     work_frame(frame, ["kernel", "class"], sides, scale, top, |file| {
         let kernels = file.kernels.iter();
@@ -235,7 +235,7 @@ pub(super) fn kernels_frame(sides: [&Side; 2], scale: Scale<'_>, top: usize) -> 
 pub(super) fn collectives_frame(sides: [&Side; 2], scale: Scale<'_>, top: usize) -> Option<Frame> {
     let frame = Frame::new(
         "collectives",
-        "Collectives a step by operation and message.",
+        "Collectives of the mean step by operation and message.",
     );
     work_frame(frame, ["operation", "message"], sides, scale, top, |file| {
         let kinds = file.collectives.iter();

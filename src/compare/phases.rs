@@ -167,7 +167,7 @@ pub(super) fn phases_frame(
     rows.retain(|row| row.line.base.is_some() || row.line.candidate.is_some());
     let frame = Frame::new(
         "phases",
-        "Device time (sum of durations) and host time (self time of operators) a step, by phase.",
+        "Device time (sum of durations) and host time (self time of operators) of the mean step, by phase.",
     )
     .text("place", &rows, |row| Some(row.place))
     .text("phase", &rows, |row| Some(row.phase));

@@ -9,11 +9,30 @@ use crate::units::Ns;
 pub struct LevelCurve {
     /// The device as PyTorch calls it, such as `cuda:0`, with the process where there are several.
     pub device: String,
+    /// When the first change was; everything about the device is counted from then on.
+    pub start: Ns,
     /// Time on the clock of the trace and bytes allocated from then on. Of a part of the time with many
-    /// changes, only the highest level and the last are kept.
+    /// changes, only the highest level and the last are kept. Empty where the trace has no totals.
     pub allocated: Vec<(Ns, i64)>,
     /// The same of what is held from the driver; empty where the trace does not say.
     pub reserved: Vec<(Ns, i64)>,
+}
+
+impl LevelCurve {
+    /// What a device is called here that tables have by name and process.
+    pub fn device_of(device: &str, process: Option<&str>) -> String {
+        match process {
+            Some(process) => format!("{device} (process {process})"),
+            None => device.to_owned(),
+        }
+    }
+
+    /// Leaves at most about `most` points a level.
+    pub(super) fn thin(&mut self, most: usize) {
+        for points in [&mut self.allocated, &mut self.reserved] {
+            *points = thinned(points, most);
+        }
+    }
 }
 
 /// The levels that the trace has totals for, of at most about `most` points each.
@@ -23,21 +42,18 @@ pub struct LevelCurve {
 pub(super) fn level_curves(view: &View<'_>, most: usize) -> Result<Vec<LevelCurve>> {
     let mut curves = Vec::new();
     for pool in view.pools()? {
+        let Some(first) = pool.changes.first() else {
+            continue;
+        };
         let points = |of: fn(&super::allocation::Change) -> Option<i64>| {
             let all = pool.changes.iter();
             let known = all.filter_map(|change| Some((change.at, of(change)?)));
             thinned(&known.collect::<Vec<_>>(), most)
         };
-        let allocated = points(|change| change.allocated);
-        if allocated.is_empty() {
-            continue;
-        }
         curves.push(LevelCurve {
-            device: match &pool.process {
-                Some(process) => format!("{} (process {process})", pool.name()),
-                None => pool.name(),
-            },
-            allocated,
+            device: LevelCurve::device_of(&pool.name(), pool.process.as_deref()),
+            start: first.at,
+            allocated: points(|change| change.allocated),
             reserved: points(|change| change.reserved),
         });
     }

@@ -55,8 +55,10 @@ const TOP: usize = 60;
 /// Bins of all device lines together, and the fewest that a device gets.
 const BINS: usize = 8_000;
 const FEWEST_BINS: usize = 120;
-/// Points of a memory curve.
-const POINTS: usize = 800;
+/// Points of all memory curves together, and the fewest and the most that one gets.
+const POINTS: usize = 3_200;
+const FEWEST_POINTS: usize = 120;
+const MOST_POINTS: usize = 800;
 
 /// Reads every trace under the paths of `request` and takes what a report shows.
 ///
@@ -112,7 +114,7 @@ pub(crate) fn survey_and<T: Send>(
             Ok(SurveyedFile {
                 base: Ns(dissection.trace.metadata.base_time_ns.unwrap_or(0)),
                 devices: device_lines(&plain, BINS),
-                memory: level_curves(&plain, POINTS)?,
+                memory: level_curves(&plain, MOST_POINTS)?,
             })
         };
         let ((looked, (idle_in_steps, over_time)), taken) = rayon::join(
@@ -153,12 +155,18 @@ pub(crate) fn survey_and<T: Send>(
     Ok((survey, taken))
 }
 
-/// Puts bins together where all devices have more than a page can hold.
+/// Puts bins and points together where all devices have more than a page can hold.
 fn thin(files: &mut [SurveyedFile]) {
     let devices: usize = files.iter().map(|file| file.devices.len()).sum();
     let most = BINS.checked_div(devices).unwrap_or(BINS).max(FEWEST_BINS);
     for line in files.iter_mut().flat_map(|file| &mut file.devices) {
         line.thin(most);
+    }
+    let curves: usize = files.iter().map(|file| file.memory.len()).sum();
+    let most = POINTS.checked_div(curves).unwrap_or(MOST_POINTS);
+    let most = most.clamp(FEWEST_POINTS, MOST_POINTS);
+    for curve in files.iter_mut().flat_map(|file| &mut file.memory) {
+        curve.thin(most);
     }
 }
 

@@ -194,10 +194,32 @@ pub struct Changes {
 pub struct Change {
     /// Of what.
     pub label: String,
-    /// The change of the median.
-    pub change: f64,
+    /// How large it is.
+    pub change: ChangeSize,
     /// The interval of the change, where there is one.
     pub interval: Option<(f64, f64)>,
     /// The verdict, in words.
     pub verdict: String,
+}
+
+/// How large a change is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ChangeSize {
+    /// Relative to the base.
+    Relative(f64),
+    /// The base has none of it, so there is nothing to relate it to; the candidate has so much.
+    New(Ns),
+    /// The candidate has none of it; the base has so much.
+    Gone(Ns),
+}
+
+impl ChangeSize {
+    /// The relative change, where there is one.
+    pub fn relative(self) -> Option<f64> {
+        match self {
+            Self::Relative(change) => Some(change),
+            Self::New(_) => None,
+            Self::Gone(_) => Some(-1.0),
+        }
+    }
 }

@@ -22,30 +22,14 @@ pub(crate) const PAPER: Colour = Colour(0xff, 0xff, 0xff);
 /// Where nothing ran.
 pub(crate) const EMPTY: Colour = Colour(0xe6, 0xea, 0xef);
 
+/// A cell of a table of shades that has everything; ink is readable on all of the scale. The style of the page has
+/// another one for the dark.
+pub(crate) const FULL: Colour = Colour(0x5b, 0x9f, 0xdb);
+
 impl Colour {
     /// As CSS and SVG have it.
     pub(crate) fn hex(self) -> String {
         format!("#{:02X}{:02X}{:02X}", self.0, self.1, self.2)
-    }
-
-    /// The colour between this and `other`; all of `other` at 1.
-    pub(crate) fn towards(self, other: Self, part: f64) -> Self {
-        let part = part.clamp(0.0, 1.0);
-        let mix = |from: u8, to: u8| {
-            let mixed = f64::from(from) + (f64::from(to) - f64::from(from)) * part;
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "between two bytes"
-            )]
-            let byte = mixed.round() as u8;
-            byte
-        };
-        Self(
-            mix(self.0, other.0),
-            mix(self.1, other.1),
-            mix(self.2, other.2),
-        )
     }
 
     /// Relative luminance, from 0 to 1 (WCAG).
@@ -78,6 +62,11 @@ pub(crate) fn ink_on(shade: Colour) -> Colour {
     }
 }
 
+/// What a shape of `paint` is outlined with: what is so pale that it is lost on paper.
+pub(crate) fn outline(paint: Paint) -> Option<Colour> {
+    matches!(paint, Paint::Idle | Paint::Unattributed).then_some(FAINT)
+}
+
 /// The colour of what a part of a picture stands for.
 pub(crate) fn of(paint: Paint) -> Colour {
     match paint {
@@ -88,8 +77,9 @@ pub(crate) fn of(paint: Paint) -> Colour {
         Paint::Bucket(Bucket::Phase(Phase::Recompute)) => Colour(0xcc, 0x79, 0xa7),
         Paint::Bucket(Bucket::Phase(Phase::Optimizer)) => Colour(0x00, 0x9e, 0x73),
         Paint::Bucket(Bucket::Phase(Phase::Other)) => Colour(0x65, 0x65, 0x65),
-        Paint::Bucket(Bucket::PreWindow) | Paint::Reserved => Colour(0x8a, 0x6d, 0x1b),
-        Paint::Bucket(Bucket::Unlinked) => Colour(0x6a, 0x5a, 0xcd),
+        Paint::Bucket(Bucket::PreWindow) => Colour(0xa0, 0x52, 0x2d),
+        Paint::Reserved => Colour(0x8a, 0x6d, 0x1b),
+        Paint::Bucket(Bucket::Unlinked) => Colour(0x7b, 0x4a, 0xe2),
         Paint::Idle | Paint::Unattributed => EMPTY,
         Paint::Decision(Decision::Tune) => Colour(0x94, 0x6f, 0x00),
         Paint::Class(DeviceClass::Compute) => Colour(0x4d, 0x7e, 0xa8),
@@ -146,9 +136,7 @@ mod tests {
 
     #[test]
     fn phases_and_classes_are_told_apart_by_the_colour_blind() {
-        let mut phases = Phase::ALL
-            .map(|phase| Paint::Bucket(Bucket::Phase(phase)))
-            .to_vec();
+        let mut phases = Bucket::ALL.map(Paint::Bucket).to_vec();
         phases.push(Paint::Idle);
         all_told_apart(&phases);
         let mut classes = DeviceClass::ALL.map(Paint::Class).to_vec();
@@ -172,6 +160,11 @@ mod tests {
                 let contrast = of(paint).contrast(page);
                 assert!(contrast >= 3.0, "{paint:?} on {page:?}: {contrast:.2}");
             }
+        }
+        // What is pale has an outline instead.
+        for paint in [Paint::Idle, Paint::Unattributed] {
+            let line = outline(paint).unwrap();
+            assert!(line.contrast(PAPER) >= 3.0 && line.contrast(EMPTY) >= 3.0);
         }
         assert!(INK.contrast(PAPER) > 7.0 && FAINT.contrast(PAPER) > 4.5);
     }

@@ -2,7 +2,7 @@
 
 use super::document::{Block, Document, Note, Section};
 use super::findings::in_brief;
-use super::inspection::section;
+use super::inspection::{Several, section};
 use super::number::{count, counted, ms, ms_change, number, percent, percent_change};
 use crate::compare::{
     Bottleneck, Comparison, Judgement, Mixture, SideSummary, StepVerdict, Verdict,
@@ -18,7 +18,7 @@ pub fn comparison_document(comparison: &Comparison, verbose: bool) -> Document {
         let told = matches!(frame.name, "phases" | "cost_shift" | "contract");
         verbose || told || !frame.is_empty()
     });
-    sections.extend(shown.map(|frame| section(frame, verbose)));
+    sections.extend(shown.map(|frame| section(frame, verbose, Several::default())));
     Document {
         title: "Comparison".to_owned(),
         lead: lead(&comparison.step),

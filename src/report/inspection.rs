@@ -3,11 +3,64 @@
 use super::document::{Block, Column, Document, Note, Row, Section, Table, Value};
 use super::findings::{in_brief, left_out};
 use super::number::{count, counted, ms};
+use crate::attribute::{Attribution, RankResult};
 use crate::inspect::{Entry, Frame, Inspection, Remark, Series, Unit, Values};
 use crate::units::Ns;
 
 /// Rows of a table that are shown unless everything is asked for.
 const SHOWN_ROWS: usize = 40;
+
+/// Of what a report has several: columns that tell them apart stay, even where all rows of a table are of one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Several {
+    runs: bool,
+    ranks: bool,
+    windows: bool,
+}
+
+impl Several {
+    /// Of the files of `attribution`.
+    pub(super) fn of(attribution: &Attribution) -> Self {
+        let files = &attribution.ranks;
+        let differ =
+            |of: fn(&RankResult) -> Option<i64>| files.iter().any(|file| of(file) != of(&files[0]));
+        Self {
+            runs: attribution.runs.len() > 1,
+            ranks: differ(|file| file.rank),
+            windows: differ(|file| i64::try_from(file.window).ok()),
+        }
+    }
+
+    /// Of the files of `inspection`: as its tables and the ranks of its files tell.
+    fn inspected(inspection: &Inspection) -> Self {
+        let mut ranks: Vec<Option<i64>> = inspection.inputs.iter().map(|it| it.rank).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        // Files of one rank are of several runs, or windows of one.
+        let alike = ranks.len() < inspection.inputs.len();
+        let of_frames = |name: &str| {
+            let columns = inspection.frames.iter().filter_map(|it| it.column(name));
+            let mut values = columns
+                .flat_map(|column| (0..column.values.len()).map(|row| column.values.get(row)));
+            let first = values.next();
+            values.any(|value| Some(value) != first)
+        };
+        Self {
+            runs: alike || of_frames("run"),
+            ranks: ranks.len() > 1 || of_frames("rank"),
+            windows: of_frames("window"),
+        }
+    }
+
+    fn tells(self, column: &Series) -> bool {
+        match column.name {
+            "run" => self.runs,
+            "rank" => self.ranks,
+            "window" => self.windows,
+            _ => false,
+        }
+    }
+}
 
 /// `inspection` as a report; all rows and findings when `verbose`.
 pub fn inspection_document(inspection: &Inspection, verbose: bool) -> Document {
@@ -20,10 +73,11 @@ pub fn inspection_document(inspection: &Inspection, verbose: bool) -> Document {
             inspection.topic.about()
         ),
     };
+    let several = Several::inspected(inspection);
     let mut sections: Vec<Section> = inspection
         .frames
         .iter()
-        .map(|frame| section(frame, verbose))
+        .map(|frame| section(frame, verbose, several))
         .collect();
     sections.push(Section {
         title: None,
@@ -38,7 +92,8 @@ pub fn inspection_document(inspection: &Inspection, verbose: bool) -> Document {
 
 /// `frames` as a report; all rows when `verbose`.
 pub fn frames_document(lead: String, frames: &[&Frame], verbose: bool) -> Document {
-    let sections = frames.iter().map(|frame| section(frame, verbose));
+    let sections = frames.iter();
+    let sections = sections.map(|frame| section(frame, verbose, Several::default()));
     Document {
         title: "Tables".to_owned(),
         lead,
@@ -47,7 +102,7 @@ pub fn frames_document(lead: String, frames: &[&Frame], verbose: bool) -> Docume
 }
 
 /// A table, or that there is nothing to show; all rows when `verbose`.
-pub(super) fn section(frame: &Frame, verbose: bool) -> Section {
+pub(super) fn section(frame: &Frame, verbose: bool, several: Several) -> Section {
     let title = Some(heading(frame.name));
     if frame.is_empty() {
         let text = format!("{} There is none here.", frame.about);
@@ -61,7 +116,7 @@ pub(super) fn section(frame: &Frame, verbose: bool) -> Section {
     } else {
         frame.len().min(SHOWN_ROWS)
     };
-    let table = table(frame, 0..shown);
+    let table = table(frame, 0..shown, several);
     let mut blocks = vec![Block::Table(table)];
     if shown < frame.len() {
         let more = count((frame.len() - shown) as u64);
@@ -72,12 +127,12 @@ pub(super) fn section(frame: &Frame, verbose: bool) -> Section {
 }
 
 /// The rows `shown` of `frame`, which must not be empty, without columns that say nothing.
-pub(super) fn table(frame: &Frame, shown: impl IntoIterator<Item = usize>) -> Table {
-    let columns: Vec<&Series> = frame
-        .columns
-        .iter()
-        .filter(|column| !is_silent(column))
-        .collect();
+pub(super) fn table(
+    frame: &Frame,
+    shown: impl IntoIterator<Item = usize>,
+    several: Several,
+) -> Table {
+    let columns = columns(frame, several);
     let mut table = Table {
         caption: frame.about.to_owned(),
         keys: 1,
@@ -85,17 +140,28 @@ pub(super) fn table(frame: &Frame, shown: impl IntoIterator<Item = usize>) -> Ta
         rows: Vec::new(),
     };
     for row in shown {
-        let cells = columns.iter().map(|column| value(column, row));
+        let cells = columns.iter().map(|column| match value(column, row) {
+            Value::Missing if is_without_base(frame, column, row) => Value::NotApplicable,
+            value => value,
+        });
         table.rows.push(Row::new(cells.collect()));
     }
     table
 }
 
-/// True for a column that says nothing: null everywhere, or the one file that all rows are from.
-fn is_silent(column: &Series) -> bool {
+/// The columns of `frame` that say something, as [`table`] has them.
+pub(super) fn columns(frame: &Frame, several: Several) -> Vec<&Series> {
+    let columns = frame.columns.iter();
+    columns
+        .filter(|column| !is_silent(column, several))
+        .collect()
+}
+
+/// True for a column that says nothing: null everywhere, or the one file that the report is about.
+fn is_silent(column: &Series, several: Several) -> bool {
     let first = column.values.get(0);
     let same = || (1..column.values.len()).all(|row| column.values.get(row) == first);
-    let of_file = matches!(column.name, "run" | "rank" | "window");
+    let of_file = matches!(column.name, "run" | "rank" | "window") && !several.tells(column);
     (first == Entry::Null || of_file) && same()
 }
 
@@ -121,6 +187,15 @@ fn titled(column: &Series) -> Column {
         (Unit::GbPerS, _) => with_unit(without("_gbps"), "GB/s"),
         (Unit::TflopPerS, _) => with_unit(without("_tflops"), "TFLOP/s"),
     }
+}
+
+/// True for the change of what was measured on both sides, from nothing: it has no size in percent.
+fn is_without_base(frame: &Frame, column: &Series, row: usize) -> bool {
+    let measured = |name: &str| {
+        let column = frame.column(name);
+        column.is_some_and(|column| column.values.get(row) != Entry::Null)
+    };
+    column.name == "change" && measured("base_ns") && measured("candidate_ns")
 }
 
 fn value(column: &Series, row: usize) -> Value {

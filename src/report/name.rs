@@ -8,17 +8,32 @@ use std::fmt::Write as _;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// `name` with every character that has no visible form of its own written as `\u{…}`.
+/// Marks on one letter; writing systems need up to three, and more pile up over the lines around them.
+const MOST_MARKS: usize = 4;
+
+/// `name` with every character that has no visible form of its own written as `\u{…}`, and so are marks on a letter
+/// beyond a few.
 pub(crate) fn visible(name: &str) -> Cow<'_, str> {
-    if !name.contains(is_hidden) {
+    let is_mark = |character: char| !character.is_ascii() && character.width() == Some(0);
+    let mut marks = 0;
+    let mut counted = |character: char| {
+        marks = if is_mark(character) { marks + 1 } else { 0 };
+        marks
+    };
+    let plain = |character: char, marks: usize| !is_hidden(character) && marks <= MOST_MARKS;
+    if name.is_ascii() && !name.contains(is_hidden)
+        || name.chars().all(|one| plain(one, counted(one)))
+    {
         return Cow::Borrowed(name);
     }
+    let mut marks = 0;
     let mut out = String::with_capacity(name.len() + 16);
     for character in name.chars() {
-        if is_hidden(character) {
-            push_escaped(&mut out, character);
-        } else {
+        marks = if is_mark(character) { marks + 1 } else { 0 };
+        if plain(character, marks) {
             out.push(character);
+        } else {
+            push_escaped(&mut out, character);
         }
     }
     Cow::Owned(out)
@@ -51,10 +66,14 @@ pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
+/// Characters for one column; more than that take no room, and would make a name of any length.
+const MOST_IN_A_COLUMN: usize = 1 + MOST_MARKS;
+
 /// `name` in at most `limit` columns: the middle gives way to `…`, since kernel names differ at
 /// both ends.
 pub(crate) fn shortened(name: &str, limit: usize) -> Cow<'_, str> {
-    if width(name) <= limit {
+    let most = limit.saturating_mul(MOST_IN_A_COLUMN);
+    if width(name) <= limit && (name.len() <= most || name.chars().count() <= most) {
         return Cow::Borrowed(name);
     }
     let room = limit.saturating_sub(1);
@@ -70,6 +89,7 @@ pub(crate) fn shortened(name: &str, limit: usize) -> Cow<'_, str> {
 fn taken(characters: impl Iterator<Item = char>, room: usize) -> String {
     let mut used = 0;
     characters
+        .take(room * MOST_IN_A_COLUMN)
         .take_while(|character| {
             used += character.width().unwrap_or(0);
             used <= room
@@ -94,6 +114,24 @@ mod tests {
             "\\u{202e}evil\\u{2066}\\u{200b}\\u{feff}"
         );
         assert_eq!(visible("größe 核"), "größe 核");
+    }
+
+    #[test]
+    fn marks_that_pile_up_are_written_out() {
+        // Vietnamese, Hebrew with points, Thai.
+        for name in ["Việt e\u{302}\u{301}", "שָׁ\u{5bc}לוֹם", "ที่นี่"] {
+            assert_eq!(visible(name), name);
+        }
+        let marks = "\u{301}".repeat(6);
+        assert_eq!(
+            visible(&format!("a{marks}b")),
+            format!("a{}\\u{{301}}\\u{{301}}b", &marks[..8])
+        );
+        let many = format!("k{}", "\u{301}".repeat(100_000));
+        let short = shortened(&many, 100);
+        assert!(short.chars().count() <= 501, "{}", short.chars().count());
+        let short = visible(&many);
+        assert!(shortened(&short, 100).chars().count() <= 105);
     }
 
     #[test]

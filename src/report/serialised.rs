@@ -3,7 +3,7 @@
 use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Serialize, Serializer};
 
-use super::chart::{Bar, Change, Chart, Heat, LevelLine, Part, Picture, TimelineLane};
+use super::chart::{Bar, Change, ChangeSize, Chart, Heat, LevelLine, Part, Picture, TimelineLane};
 use super::document::{Block, Column, Document, Note, RowKind, Section, Table, Value};
 use crate::attribute::{Bucket, DeviceClass, Tool};
 use crate::units::Ns;
@@ -254,9 +254,17 @@ impl Serialize for LevelLine {
 
 impl Serialize for Change {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Change", 4)?;
+        let (state, time) = match self.change {
+            ChangeSize::Relative(_) => ("changed", None),
+            ChangeSize::New(time) => ("new", Some(time)),
+            ChangeSize::Gone(time) => ("gone", Some(time)),
+        };
+        let mut out = serializer.serialize_struct("Change", 6)?;
         out.serialize_field("label", &self.label)?;
-        out.serialize_field("change", &self.change)?;
+        out.serialize_field("state", state)?;
+        out.serialize_field("change", &self.change.relative())?;
+        // What the one side has that the other has nothing of.
+        out.serialize_field("time_ns", &time)?;
         out.serialize_field("interval", &self.interval)?;
         out.serialize_field("verdict", &self.verdict)?;
         out.end()

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod chromium;
+mod paper;
 #[path = "../support/training.rs"]
 mod training;
 
@@ -161,6 +162,22 @@ fn every_trace(browser: &mut Chromium, page: &Path) {
     assert!(opened > 50, "only {opened} pages were opened");
 }
 
+/// The cells of tables of shades, from the least to the most: how much each has, its contrast to the page, and that of
+/// its text to it.
+const SHADES: &str = "(() => { const parts = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number); \
+    const lum = (colour) => { const [r, g, b] = colour.map((one) => { const part = one / 255; \
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; }; \
+    const contrast = (a, b) => { const [x, y] = [lum(a), lum(b)]; return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); }; \
+    const page = parts(getComputedStyle(document.body).backgroundColor); \
+    const tables = [...document.querySelectorAll('.picture svg')].filter((one) => one.querySelector('rect[fill=\"#5B9FDB\"]')); \
+    const rects = tables.flatMap((one) => [...one.querySelectorAll('rect')]).filter((one) => one.querySelector('title') && one.nextElementSibling?.tagName === 'text'); \
+    const cells = rects.map((cell) => { const full = parts(getComputedStyle(cell).fill); \
+    const over = cell.getAttribute('fill') === '#5B9FDB'; const part = over ? Number(cell.getAttribute('opacity') ?? 1) : 0; \
+    const empty = over ? parts(getComputedStyle(cell.previousElementSibling).fill) : full; \
+    const shade = full.map((one, place) => over ? one * part + empty[place] * (1 - part) : one); \
+    const ink = parts(getComputedStyle(cell.nextElementSibling).fill); return [part, contrast(shade, page), contrast(ink, shade)]; }); \
+    return cells.sort((a, b) => a[0] - b[0]); })()";
+
 fn device_trace(browser: &mut Chromium, page: &Path) {
     assert!(report(
         &[&package("fixtures/golden/two-steps/trace.json")],
@@ -252,11 +269,7 @@ fn device_trace(browser: &mut Chromium, page: &Path) {
     no_complaints(browser, "two-steps");
 
     // On paper.
-    let paper = browser.send(
-        "Page.printToPDF",
-        json!({"printBackground": true, "preferCSSPageSize": true}),
-    );
-    let paper = bytes(paper["data"].as_str().unwrap());
+    let paper = printed(browser);
     assert!(
         paper.starts_with(b"%PDF-") && paper.len() > 20_000,
         "{} bytes",
@@ -277,15 +290,27 @@ fn device_trace(browser: &mut Chromium, page: &Path) {
         return [...document.querySelectorAll('h1, h2, p, dt, dd, td, th, a, figcaption, button, .u')].filter((one) => one.textContent.trim()).map((one) => { \
         const [a, b] = [lum(getComputedStyle(one).color), lum(ground(one))]; \
         return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), one.outerHTML.slice(0, 80)]; }).sort((a, b) => a[0] - b[0])[0]; })()";
-    for value in ["dark", "light"] {
+    let ground = "getComputedStyle(document.body).backgroundColor";
+    for (value, page_is) in [("dark", "rgb(18, 22, 28)"), ("light", "rgb(255, 255, 255)")] {
         browser.send("Emulation.setEmulatedMedia", scheme(value));
         browser.open(page);
+        assert_eq!(browser.evaluate(ground), page_is, "{value}");
         let least = browser.evaluate(contrasts);
         assert!(least[0].as_f64().unwrap() >= 4.5, "{value}: {least}");
+        let scale = browser.evaluate(SHADES);
+        let scale = scale.as_array().unwrap();
+        assert!(scale.len() > 8, "{scale:?}");
+        // On each page, the more there is of something the further its cell is from the ground of the page.
+        for pair in scale.windows(2) {
+            let far = |cell: &Value| cell[1].as_f64().unwrap();
+            assert!(far(&pair[0]) <= far(&pair[1]) + 0.01, "{value}: {pair:?}");
+        }
+        for cell in scale {
+            let contrast = cell[2].as_f64().unwrap();
+            assert!(contrast >= 4.5, "{value}: text on {cell}");
+        }
         keep(browser, &format!("theme-{value}"));
     }
-    let dark = browser.evaluate("getComputedStyle(document.body).backgroundColor");
-    assert_eq!(dark, "rgb(255, 255, 255)");
 
     // Without its script everything is there.
     browser.send(
@@ -338,6 +363,44 @@ fn many_steps(browser: &mut Chromium, folder: &Path) {
         assert!((10..12_000).contains(&count.as_u64().unwrap()), "{counts}");
     }
     keep(browser, "many-steps");
+
+    // On paper every page of a long table has its headings, and rows that a search hides on the screen are there.
+    let search = "(() => { const table = [...document.querySelectorAll('table')].find((one) => \
+        one.tBodies[0].rows.length > 900); const input = table.closest('.scroll').previousElementSibling \
+        .querySelector('input'); input.value = '#777'; input.dispatchEvent(new Event('input')); \
+        const rows = [...table.tBodies[0].rows]; return [rows.filter((row) => !row.hidden).length, rows.length, \
+        [...table.tHead.rows[0].cells].map((cell) => cell.firstChild.textContent)]; })()";
+    let found = browser.evaluate(search);
+    assert!(found[0].as_u64() < found[1].as_u64(), "{found}");
+    let pages = paper::pages(&printed(browser));
+    let all: String = pages.concat();
+    for step in 3..1_003 {
+        // No other table has the steps that a search for 777 hides; names end where the first number begins.
+        assert!(all.contains(&format!("ProfilerStep#{step}0.")), "{step}");
+    }
+    // Pages with nothing but that table: the one of gaps has steps, too, with causes.
+    let is_of_steps = |page: &&String| {
+        page.matches("ProfilerStep#").count() > 10
+            && !page.contains("_bound")
+            && !page.contains("mean")
+    };
+    let steps: Vec<&String> = pages.iter().filter(is_of_steps).collect();
+    assert!(steps.len() > 5, "{} of {} pages", steps.len(), pages.len());
+    for page in steps {
+        for heading in found[2].as_array().unwrap() {
+            let heading = heading.as_str().unwrap().replace(' ', "");
+            assert!(page.contains(&heading), "{heading} is not on {page}");
+        }
+    }
+}
+
+/// The page as it is printed.
+fn printed(browser: &mut Chromium) -> Vec<u8> {
+    let paper = browser.send(
+        "Page.printToPDF",
+        json!({"printBackground": true, "preferCSSPageSize": true}),
+    );
+    bytes(paper["data"].as_str().unwrap())
 }
 
 fn two_sides(browser: &mut Chromium, page: &Path) {
@@ -356,12 +419,14 @@ fn two_sides(browser: &mut Chromium, page: &Path) {
 
 fn hostile_names(browser: &mut Chromium, folder: &Path) {
     let long = "k".repeat(10_000);
+    let piled = format!("z{}", "\u{301}\u{335}".repeat(5_000));
     for (number, name) in [
         "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\">",
         "</script><script>document.title='run'</script>",
         "\"'`&amp;<!--\u{202e}evil\u{2066}\u{0}\u{1b}[31m",
         "שלום עולם مرحبا بالعالم",
         &long,
+        &piled,
     ]
     .into_iter()
     .enumerate()
@@ -389,5 +454,33 @@ fn hostile_names(browser: &mut Chromium, folder: &Path) {
             assert_eq!(browser.evaluate(STICKING_OUT), json!([]), "name {number}");
             keep(browser, &format!("hostile-{number}-{width}"));
         }
+    }
+    // Runs and devices are called anything, too.
+    let runs = folder.join("runs");
+    for name in ["r".repeat(200), "שלום עולם".to_owned(), "W".repeat(60)] {
+        let run = runs.join(name);
+        std::fs::create_dir_all(&run).unwrap();
+        let events = json!({
+            "deviceProperties": [{"id": 0, "name": long}],
+            "traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 0, "dur": 30,
+                "args": {"correlation": 7, "device": 0, "stream": 7}}],
+        });
+        std::fs::write(run.join("trace.json"), events.to_string()).unwrap();
+    }
+    let page = folder.join("runs.html");
+    assert!(report(&[&runs], &page));
+    for width in [360, 1280, 1600] {
+        browser.resize(width, 900);
+        browser.open(&page);
+        no_complaints(browser, "runs");
+        assert_eq!(browser.evaluate(STICKING_OUT), json!([]), "{width} pixels");
+        let tallest = "Math.max(...[...document.querySelectorAll('dd')].map((one) => one.getBoundingClientRect().height))";
+        let tallest = browser.evaluate(tallest);
+        assert!(tallest.as_f64().unwrap() < 400.0, "{tallest} pixels");
+        let apart =
+            browser.evaluate("[...document.querySelectorAll('bdi')].map((one) => one.textContent)");
+        let apart = apart.as_array().unwrap();
+        assert!(apart.iter().any(|name| name == "שלום עולם"), "{apart:?}");
+        keep(browser, &format!("hostile-runs-{width}"));
     }
 }

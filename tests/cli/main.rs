@@ -17,13 +17,19 @@ mod inspect;
 #[cfg(not(feature = "collect"))]
 mod no_collect;
 mod output;
+#[path = "../support/page.rs"]
+mod page;
 mod report;
 mod rewrite;
+#[path = "../support/rich.rs"]
+mod rich;
 mod salvage;
 mod schema;
 #[path = "../support/snapshot.rs"]
 mod snapshot;
 mod terminal;
+#[path = "../support/training.rs"]
+mod training;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::page::read_back;
+use crate::rich::rich;
 use crate::snapshot::bless_or_compare;
+use crate::training::Training;
 use crate::{Folder, golden, tracekit};
 
 #[test]
@@ -68,6 +71,50 @@ fn pictures_are_files_and_the_same_every_time() {
 }
 
 #[test]
+fn every_number_of_the_program_s_pages_is_that_of_its_json() {
+    let results = "fixtures/gate/results";
+    let mut pages: Vec<String> = [
+        "--base fixtures/traces/baseline --cand fixtures/traces/checkpoint".to_owned(),
+        "--base fixtures/traces/checkpoint --cand fixtures/traces/offload".to_owned(),
+        "fixtures/golden/skewed-ranks/trace".to_owned(),
+        format!("fixtures/traces --decision {results}/76_real_gpu_memory.json"),
+        format!("--decision {results}/73_real_gpu_training.json"),
+        format!("--decision {results}/75_memory_budget_decision_9600.json"),
+    ]
+    .into();
+    for case in ["two-steps", "checkpoint-non-reentrant", "partial-steps"] {
+        pages.push(golden(case).display().to_string());
+    }
+    let folder = Folder::new();
+    for (name, pace) in [("slow", 100), ("slower", 300)] {
+        let training = Training {
+            rank: 0,
+            ranks: 1,
+            steps: 12,
+            kernels: 20,
+            pace,
+        };
+        folder.write(&format!("{name}/rank0.json"), rich(training));
+    }
+    pages.push(folder.path().display().to_string());
+    let mut numbers = 0;
+    let mut titles: BTreeSet<String> = BTreeSet::new();
+    for arguments in &pages {
+        let report = tracekit(&format!("report {arguments} --format json")).json(0);
+        let page = tracekit(&format!("report {arguments}")).out;
+        numbers += read_back(&page, &report, arguments);
+        let sections = report["sections"].as_array().unwrap().iter();
+        titles.extend(sections.filter_map(|it| Some(it["title"].as_str()?.to_owned())));
+    }
+    assert!(numbers > 3_000, "only {numbers} numbers were compared");
+    let told = |title: &str| titles.iter().any(|known| known.contains(title));
+    assert!(
+        told("Comparison") && told("What limits the run") && told("Training baseline"),
+        "{titles:?}"
+    );
+}
+
+#[test]
 fn markdown_is_short_and_github_has_commands() {
     let case = golden("odd-events");
     let markdown = tracekit(&format!("report {} --format markdown", case.display()));
@@ -121,6 +168,53 @@ fn files_of_one_folder_are_two_sides_all_the_same() {
     ));
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(run.out.contains("id=\"comparison\"") && !run.out.contains("Runs side by side"));
+}
+
+#[test]
+fn another_format_is_printed_beside_the_pictures() {
+    let folder = Folder::new();
+    let case = golden("two-steps");
+    let pictures = folder.path().join("pictures");
+    let arguments = format!("report {} --svg {}", case.display(), pictures.display());
+    let run = tracekit(&format!("{arguments} --format json"));
+    assert_eq!(run.json(0)["schema_version"], "tracekit.report/v1");
+    assert!(pictures.join("timeline.svg").exists());
+    // Pictures alone are asked for without a format.
+    assert_eq!(tracekit(&arguments).out, "");
+}
+
+#[test]
+fn ranks_without_shared_collectives_say_that_nothing_tells_who_waits() {
+    let folder = Folder::new();
+    for rank in 0..2 {
+        folder.copy(&format!("run/rank{rank}.json"), "two-steps");
+    }
+    let run = tracekit(&format!("report {} --format json", folder.path().display()));
+    let page = run.json(0).to_string();
+    assert!(
+        page.contains("No collective was matched across ranks"),
+        "{page}"
+    );
+    assert!(!page.contains("Who waits least") && !page.contains("ahead of the median"));
+    let run = tracekit("report fixtures/golden/skewed-ranks/trace --format json");
+    assert!(run.json(0).to_string().contains("Who waits least"));
+}
+
+#[test]
+fn a_folder_is_no_trace_to_write_again() {
+    let folder = Folder::new();
+    let out = folder.path().join("out.json");
+    for command in ["annotate", "repair", "slice", "redact"] {
+        let steps = if command == "slice" { "--steps 1" } else { "" };
+        let run = tracekit(&format!(
+            "{command} {} -o {} {steps}",
+            folder.path().display(),
+            out.display()
+        ));
+        let said = run.refused();
+        assert!(said.contains("is a folder: give a trace file"), "{said}");
+        assert!(!out.exists());
+    }
 }
 
 #[test]

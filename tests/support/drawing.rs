@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+pub(crate) use super::page::plain;
+
 /// One element of a picture.
 #[derive(Debug, Clone)]
 pub(crate) struct Mark {
@@ -9,15 +11,6 @@ pub(crate) struct Mark {
     attributes: BTreeMap<String, String>,
     /// What it says: the content of text, the title of a shape.
     pub(crate) says: String,
-}
-
-/// `text` with the entities of XML replaced.
-pub(crate) fn plain(text: &str) -> String {
-    text.replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&quot;", "\"")
-        .replace("&#39;", "'")
-        .replace("&amp;", "&")
 }
 
 /// The marks of a picture in order, without its own title and description.

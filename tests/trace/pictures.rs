@@ -9,9 +9,10 @@ use tracekit::ingest::IngestOptions;
 use tracekit::inspect::survey_paths;
 use tracekit::report::{Document, OverviewParts, html, json, overview_document, svg};
 
-use crate::report::{says, traces};
+use crate::report::traces;
 use crate::support::drawing::{Mark, marks, plain, scale};
 use crate::support::package;
+use crate::support::page::says;
 use crate::support::training::{Training, trace};
 
 /// The report on `path`; of two sides when there is a `base`.
@@ -124,7 +125,7 @@ fn cells_of_a_heat_table_say_their_time_and_share() {
             .iter()
             .zip(marks.iter().skip(1))
             .filter(|(mark, _)| mark.kind == "rect" && mark.says.contains(" ms ("));
-        let mut shades: Vec<(f64, String)> = Vec::new();
+        let mut shades: Vec<(f64, f64)> = Vec::new();
         for row in items(&chart, "rows") {
             let values = items(row, "cells").iter().zip(items(row, "shares"));
             for ((value, share), column) in values.zip(items(&chart, "columns")) {
@@ -139,18 +140,21 @@ fn cells_of_a_heat_table_say_their_time_and_share() {
                 assert_eq!(text.says, time);
                 let inside = text.number("x") - mark.number("x");
                 assert!(inside > 0.0 && inside < mark.number("width"));
-                shades.push((number(share), mark.text("fill").to_owned()));
+                let shade = match mark.text("fill") {
+                    "#5B9FDB" => mark.number("opacity"),
+                    empty => {
+                        assert_eq!((empty, share), ("#E6EAEF", &Value::from(0.0)));
+                        0.0
+                    }
+                };
+                shades.push((number(share), shade));
                 cells += 1;
             }
         }
         assert!(drawn.next().is_none());
-        // More is darker: all colours of the scale have less of everything than the ones before.
+        // More is deeper: more of the one colour lies on the empty cell.
         shades.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let red = |fill: &str| u8::from_str_radix(&fill[1..3], 16).unwrap();
-        assert!(
-            shades.is_sorted_by(|a, b| red(&a.1) >= red(&b.1)),
-            "{shades:?}"
-        );
+        assert!(shades.is_sorted_by(|a, b| a.1 <= b.1), "{shades:?}");
     }
     assert!(cells > 200, "only {cells} cells");
 }
@@ -310,7 +314,9 @@ fn changes_stand_at_their_size_with_their_interval() {
         let x = |ratio: &Value| {
             let percent = number(ratio) * 100.0;
             // Changes beyond the border stand at it.
-            scale.place(percent).clamp(250.0, 720.0)
+            scale
+                .place(percent.clamp(-300.0, 300.0))
+                .clamp(250.0, 720.0)
         };
         for row in items(&chart, "rows") {
             let label = row["label"].as_str().unwrap();
@@ -356,5 +362,131 @@ fn changes_stand_at_their_size_with_their_interval() {
     assert!(
         rows > 5 && intervals > 0,
         "{rows} rows, {intervals} intervals"
+    );
+}
+
+#[test]
+fn what_is_new_or_gone_or_beyond_the_border_is_drawn_as_such() {
+    let sides = ["baseline", "checkpoint"].map(|name| package("fixtures/traces").join(name));
+    let states = [("new", 1.0), ("gone", -1.0)];
+    for ((state, way), [base, candidate]) in states
+        .into_iter()
+        .zip([[&sides[0], &sides[1]], [&sides[1], &sides[0]]])
+    {
+        let found = pictures("changes", std::slice::from_ref(candidate), Some(base));
+        let (marks, chart) = &found[0];
+        let mut rows = items(chart, "rows").iter();
+        let row = rows.find(|row| row["label"] == "recompute (host time, mean)");
+        let row = row.unwrap_or_else(|| panic!("recompute is not in {chart}"));
+        assert_eq!(row["state"], state);
+        assert_eq!(row["change"].is_null(), state == "new");
+        let says_so = format!("recompute (host time, mean): {state}: ");
+        let mut drawn = marks.iter().filter(|mark| mark.says.starts_with(&says_so));
+        let mark = drawn.next().unwrap();
+        let time = mark.says[says_so.len()..].split_once(" ms, ").unwrap().0;
+        assert!(says(time, &row["time_ns"], Some("ms")), "{time} for {row}");
+        // Only what is new is beyond the axis.
+        assert_eq!(arrow(marks, mark), (state == "new").then_some(way));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [base, slow, slowest] = [100, 250, 900].map(|pace| {
+        let path = folder.path().join(format!("{pace}.json"));
+        let training = Training {
+            rank: 0,
+            ranks: 1,
+            steps: 12,
+            kernels: 20,
+            pace,
+        };
+        std::fs::write(&path, trace(training)).unwrap();
+        path
+    });
+    for (candidate, beyond) in [(slow, None), (slowest, Some(1.0))] {
+        let found = pictures("changes", &[candidate], Some(&base));
+        let mut marks = found[0].0.iter();
+        let label = "forward (device time, mean): +";
+        let mark = marks.find(|mark| mark.says.starts_with(label)).unwrap();
+        assert_eq!(arrow(&found[0].0, mark), beyond, "{}", mark.says);
+    }
+}
+
+/// Which way the arrow beside a mark leads, where there is one.
+fn arrow(marks: &[Mark], mark: &Mark) -> Option<f64> {
+    let middle = mark.number("y") + mark.number("height") / 2.0;
+    let arrows = marks.iter().filter(|mark| mark.kind == "polygon");
+    let mut tips = arrows.filter_map(|arrow| {
+        let points = arrow.points();
+        let tip = *points.iter().find(|(_, y)| (y - middle).abs() < 0.5)?;
+        Some((tip.0 - mark.number("x") - mark.number("width") / 2.0).signum())
+    });
+    tips.next_back()
+}
+
+#[test]
+fn the_largest_part_is_the_one_of_the_verdict() {
+    let mut pictures = 0;
+    for path in traces() {
+        let Some(document) = document(&path, None) else {
+            continue;
+        };
+        let report: Value = serde_json::from_str(&json::render(&document).unwrap()).unwrap();
+        let chart = charts(&report).find(|chart| chart["name"] == "phases");
+        let Some(chart) = chart else { continue };
+        let caption = chart["caption"].as_str().unwrap();
+        if !caption.starts_with("Time on the device by phase and step") {
+            continue;
+        }
+        let about = chart["about"].as_str().unwrap();
+        let (_, largest) = about.split_once(" is ").unwrap();
+        let told = largest.trim_end_matches('.').replace(" with ", " ");
+        let verdict = report["verdict"].as_str().unwrap();
+        assert!(verdict.contains(&told), "{path:?}: {told} in {verdict}");
+        pictures += 1;
+    }
+    assert!(pictures > 10, "only {pictures} pictures");
+}
+
+/// A trace of so many equal steps of operators, without a device.
+fn host_steps(steps: u32) -> String {
+    let event = |cat: &str, name: &str, at: u32, length: u32| {
+        format!(
+            r#"{{"ph":"X","cat":"{cat}","name":"{name}","pid":1,"tid":1,"ts":{at},"dur":{length}}}"#
+        )
+    };
+    let events: Vec<String> = (0..steps)
+        .flat_map(|step| {
+            let name = format!("ProfilerStep#{step}");
+            [
+                event("user_annotation", &name, step * 1_000, 900),
+                event("cpu_op", "aten::mm", step * 1_000 + 100, 680),
+            ]
+        })
+        .collect();
+    format!(r#"{{"traceEvents":[{}]}}"#, events.join(","))
+}
+
+#[test]
+fn runs_of_different_lengths_are_compared_by_the_step() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, steps) in [("long", 10), ("short", 2)] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        let path = folder.path().join(name).join("trace.json");
+        std::fs::write(path, host_steps(steps)).unwrap();
+    }
+    let document = document(folder.path(), None).unwrap();
+    let report: Value = serde_json::from_str(&json::render(&document).unwrap()).unwrap();
+    let chart = charts(&report)
+        .find(|chart| chart["name"] == "runs")
+        .unwrap();
+    let totals: Vec<f64> = items(chart, "bars")
+        .iter()
+        .map(|bar| number(&bar["total"]))
+        .collect();
+    assert_eq!(totals, [680_000.0, 680_000.0]);
+    assert!(
+        chart["caption"]
+            .as_str()
+            .unwrap()
+            .contains("divided by its steps")
     );
 }

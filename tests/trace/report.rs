@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tracekit::attribute::{AttributeOptions, Request};
+use tracekit::compare::{CompareOptions, Comparison, compare_paths};
 use tracekit::ingest::IngestOptions;
 use tracekit::inspect::{Survey, survey_paths};
 use tracekit::report::{
@@ -12,23 +13,38 @@ use tracekit::report::{
     overview_document, svg,
 };
 
-use crate::support::drawing::plain;
+use crate::support::page::{json_tables, read_back, says, tables};
+use crate::support::rich::rich;
 use crate::support::training::{Training, trace};
 use crate::support::{folders_in, package};
 
 fn survey(path: &Path) -> Option<Survey> {
+    survey_of(&[path.to_owned()])
+}
+
+fn survey_of(paths: &[PathBuf]) -> Option<Survey> {
     let options = AttributeOptions::default();
-    let paths = [path.to_owned()];
-    let request = Request {
-        paths: &paths,
+    survey_paths(&request(paths, &options), &|_| {}).ok()
+}
+
+/// The first path against the second.
+fn compared([base, candidate]: &[PathBuf; 2]) -> Comparison {
+    let options = AttributeOptions::default();
+    let [base, candidate] = [base, candidate].map(|path| vec![path.clone()]);
+    let [base, candidate] = [&base, &candidate].map(|paths| request(paths, &options));
+    compare_paths(&base, &candidate, &CompareOptions::default(), &|_| {}).unwrap()
+}
+
+fn request<'a>(paths: &'a [PathBuf], options: &'a AttributeOptions) -> Request<'a> {
+    Request {
+        paths,
         ingest: IngestOptions::default(),
-        options: &options,
+        options,
         ranks: Vec::new(),
         expect: Vec::new(),
         hash_inputs: true,
         salvage: None,
-    };
-    survey_paths(&request, &|_| {}).ok()
+    }
 }
 
 fn document(survey: &Survey) -> Document {
@@ -62,70 +78,10 @@ pub(crate) fn traces() -> Vec<PathBuf> {
     paths
 }
 
-/// What a cell shows, and its exact value where that is written beside it.
-type Shown = (String, Option<String>);
-
-/// The tables of a page, row by row: what each cell shows, and its exact value.
-fn tables(page: &str) -> Vec<Vec<Vec<Shown>>> {
-    let tables = page.split("<tbody>").skip(1);
-    let rows = |table: &str| -> Vec<Vec<Shown>> {
-        let body = table.split("</tbody>").next().unwrap();
-        body.split("<tr").skip(1).map(cells).collect()
-    };
-    tables.map(rows).collect()
-}
-
-fn cells(row: &str) -> Vec<Shown> {
-    let row = row.split_once('>').unwrap().1;
-    let starts = row.match_indices("<t").map(|(place, _)| place);
-    starts
-        .map(|start| {
-            let (head, rest) = row[start..].split_once('>').unwrap();
-            let text = rest.split("</t").next().unwrap();
-            let raw = head
-                .split_once("data-v=\"")
-                .map(|(_, raw)| raw.split('"').next().unwrap());
-            (plain(text), raw.map(str::to_owned))
-        })
-        .collect()
-}
-
-fn json_tables(report: &Value) -> Vec<&Value> {
+fn charts(report: &Value) -> impl Iterator<Item = &Value> {
     let sections = report["sections"].as_array().unwrap().iter();
     let blocks = sections.flat_map(|section| section["blocks"].as_array().unwrap());
-    blocks.filter_map(|block| block.get("table")).collect()
-}
-
-/// True when `shown`, as a table spells it in `unit`, is what `value` is.
-pub(crate) fn says(shown: &str, value: &Value, unit: Option<&str>) -> bool {
-    let digits = shown.replace(',', "");
-    let scale = match unit {
-        Some("ms") => 1e-6,
-        Some("%") => 100.0,
-        Some("MiB") => 1.0 / f64::from(1 << 20),
-        _ => 1.0,
-    };
-    let Some(value) = value.as_f64() else {
-        return value.is_null() && ["—", "n/a", ""].contains(&shown);
-    };
-    let exact = value * scale;
-    if let Some(bound) = digits.strip_prefix(['<', '>']) {
-        let bound: f64 = bound.parse().unwrap();
-        let is_full = digits.starts_with('>') && bound > 0.0;
-        return if is_full {
-            exact >= bound
-        } else {
-            exact.abs() < bound.abs() * 1.001 && exact != 0.0
-        };
-    }
-    let digits_after = digits.split_once('.').map_or(0, |(_, after)| after.len());
-    let step = 10_f64.powi(-i32::try_from(digits_after).unwrap_or(0));
-    match digits.parse::<f64>() {
-        // Exponents are for numbers whose size says more than their digits.
-        Ok(shown) if digits.contains('e') => ((shown - exact) / exact).abs() < 1e-3,
-        Ok(shown) => (shown - exact).abs() <= step * 0.500_001 + exact.abs() * 1e-9,
-        Err(_) => false,
-    }
+    blocks.filter_map(|block| block.get("chart"))
 }
 
 #[test]
@@ -137,42 +93,105 @@ fn every_number_of_the_page_is_that_of_the_json() {
         };
         let document = document(&survey);
         let report: Value = serde_json::from_str(&json::render(&document).unwrap()).unwrap();
-        let page = html::render(&document);
-        let shown = tables(&page);
-        let expected = json_tables(&report);
-        assert_eq!(shown.len(), expected.len(), "{}", path.display());
-        for (shown, table) in shown.iter().zip(expected) {
-            let rows = table["rows"].as_array().unwrap();
-            assert_eq!(shown.len(), rows.len(), "{}", table["caption"]);
-            for (shown, row) in shown.iter().zip(rows) {
-                let values = row["cells"].as_array().unwrap();
-                assert_eq!(shown.len(), values.len());
-                let columns = table["columns"].as_array().unwrap();
-                for (((shown, raw), value), column) in shown.iter().zip(values).zip(columns) {
-                    if value.is_string() {
-                        continue;
-                    }
-                    numbers += 1;
-                    let unit = column["shown_in"].as_str();
-                    assert!(
-                        says(shown, value, unit),
-                        "{}: {shown} for {value} in {}",
-                        path.display(),
-                        table["caption"]
-                    );
-                    // What is exact is exact.
-                    if let Some(raw) = raw.as_deref().filter(|raw| !raw.is_empty()) {
-                        let (raw, value) = (raw.parse::<f64>().unwrap(), value.as_f64().unwrap());
-                        assert!(
-                            (raw - value).abs() <= value.abs() * 1e-15,
-                            "{raw} for {value}"
-                        );
-                    }
-                }
+        numbers += read_back(
+            &html::render(&document),
+            &report,
+            &path.display().to_string(),
+        );
+    }
+    assert!(numbers > 5_000, "only {numbers} numbers were compared");
+}
+
+#[test]
+fn moments_are_on_the_axis_of_the_pictures_beside_them() {
+    let survey = survey(&package("fixtures/traces")).unwrap();
+    let report: Value = serde_json::from_str(&json::render(&document(&survey)).unwrap()).unwrap();
+    let curves = charts(&report).filter(|chart| chart["kind"] == "levels");
+    let points: Vec<&Value> = curves
+        .flat_map(|chart| chart["lines"].as_array().unwrap())
+        .flat_map(|line| line["points"].as_array().unwrap())
+        .collect();
+    let mut peaks = 0;
+    for table in json_tables(&report) {
+        let columns = table["columns"].as_array().unwrap();
+        let place = |name: &str| columns.iter().position(|column| column["name"] == name);
+        for row in table["rows"].as_array().unwrap() {
+            for (cell, column) in row["cells"].as_array().unwrap().iter().zip(columns) {
+                // The clock of these traces starts more than an hour before them.
+                let is_time = column["shown_in"] == "ms";
+                let long = cell
+                    .as_i64()
+                    .is_some_and(|time| time.abs() > 60_000_000_000);
+                assert!(
+                    !(is_time && long),
+                    "{cell} in {} of {table}",
+                    column["name"]
+                );
+            }
+            let peak = place("peak allocated").zip(place("peak allocated at"));
+            if let (Some((bytes, at)), true) = (peak, place("levels").is_some()) {
+                let point = serde_json::json!([row["cells"][at], row["cells"][bytes]]);
+                assert!(points.contains(&&point), "{point} is in no picture");
+                peaks += 1;
             }
         }
     }
-    assert!(numbers > 5_000, "only {numbers} numbers were compared");
+    assert!(peaks > 0);
+}
+
+#[test]
+fn changes_from_nothing_are_spelled_alike_in_all_tables() {
+    let sides = ["baseline", "checkpoint"].map(|name| package("fixtures/traces").join(name));
+    let (survey, comparison) = (survey_of(&sides).unwrap(), compared(&sides));
+    let document = overview_document(OverviewParts {
+        comparison: Some(&comparison),
+        ..parts(&survey)
+    });
+    let report: Value = serde_json::from_str(&json::render(&document).unwrap()).unwrap();
+    let shown = tables(&html::render(&document));
+    let mut spelled: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (shown, table) in shown.iter().zip(json_tables(&report)) {
+        let columns = table["columns"].as_array().unwrap();
+        let is_change = |column: &Value| column["name"] == "change" && column["shown_in"] == "%";
+        let Some(change) = columns.iter().position(is_change) else {
+            continue;
+        };
+        // Both sides stand before their difference, which is before its size.
+        let caption = table["caption"].as_str().unwrap();
+        let about_phases = caption.contains("by phase") || caption.starts_with("Runs compared");
+        for (shown, row) in shown.iter().zip(table["rows"].as_array().unwrap()) {
+            let cells = row["cells"].as_array().unwrap();
+            let kind = match (cells[change - 3].as_i64(), cells[change - 2].as_i64()) {
+                (Some(0), Some(0)) => "none",
+                (Some(0), Some(_)) => "new",
+                _ => continue,
+            };
+            if about_phases {
+                spelled.entry(kind).or_default().push(&shown[change].0);
+            }
+        }
+    }
+    for (kind, found) in &spelled {
+        let text = if *kind == "new" { "n/a" } else { "0" };
+        assert!(found.iter().all(|one| *one == text), "{kind}: {found:?}");
+    }
+    assert!(spelled["new"].len() >= 2, "{spelled:?}");
+}
+
+#[test]
+fn rows_of_one_run_say_which_where_there_are_several() {
+    // Only one of the three runs has memory events.
+    let survey = survey(&package("fixtures/traces")).unwrap();
+    let report: Value = serde_json::from_str(&json::render(&document(&survey)).unwrap()).unwrap();
+    let mut tables = 0;
+    for table in json_tables(&report) {
+        let about = table["caption"].as_str().unwrap();
+        if about.contains("memory of a device") || about.contains("Who holds") {
+            assert_eq!(table["columns"][0]["name"], "run", "{about}");
+            tables += 1;
+        }
+    }
+    assert!(tables >= 2, "{tables} tables");
 }
 
 #[test]
@@ -366,6 +385,46 @@ fn a_page_of_many_ranks_and_steps_is_small() {
             busy,
             device.timeline.window_ns.0 - device.timeline.idle_ns.0
         );
+    }
+}
+
+#[test]
+fn a_page_of_many_names_and_memory_events_is_small() {
+    let folder = tempfile::tempdir().unwrap();
+    for rank in 0..8 {
+        let training = Training {
+            rank,
+            ranks: 8,
+            steps: 100,
+            kernels: 150,
+            pace: 100,
+        };
+        let path = folder.path().join(format!("rank{rank}.json"));
+        std::fs::write(path, rich(training)).unwrap();
+    }
+    let survey = survey(folder.path()).unwrap();
+    let document = document(&survey);
+    let page = html::render(&document);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    // All ranks are there, with their curves and their steps.
+    let report: Value = serde_json::from_str(&json::render(&document).unwrap()).unwrap();
+    let curves: Vec<&Value> = charts(&report)
+        .filter(|chart| chart["kind"] == "levels")
+        .collect();
+    assert_eq!(curves.len(), 8);
+    for line in curves.iter().flat_map(|it| it["lines"].as_array().unwrap()) {
+        let points = line["points"].as_array().unwrap();
+        assert!((50..=400).contains(&points.len()), "{}", points.len());
+        assert!(points.iter().any(|point| point[1] == line["peak_bytes"]));
+    }
+    let steps = json_tables(&report).into_iter().find(|table| {
+        let caption = table["caption"].as_str().unwrap();
+        caption.starts_with("The memory of a device over a step")
+    });
+    let rows = steps.unwrap()["rows"].as_array().unwrap();
+    for rank in 0..8 {
+        let of_rank = rows.iter().filter(|row| row["cells"][0] == rank);
+        assert_eq!(of_rank.count(), 40);
     }
 }
 

@@ -25,7 +25,7 @@ pub(in super::super) fn blocks(attribution: &Attribution) -> Vec<Block> {
 
 /// What is compared; the same for every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measure {
+pub(in super::super) enum Measure {
     /// Device time a step and device.
     DeviceStep,
     /// Device time a device.
@@ -38,7 +38,7 @@ enum Measure {
 
 impl Measure {
     /// The finest that all runs have.
-    fn of(attribution: &Attribution) -> Option<Self> {
+    pub(in super::super) fn of(attribution: &Attribution) -> Option<Self> {
         let all = |has: &dyn Fn(&RunResult) -> bool| attribution.runs.iter().all(has);
         if attribution.runs.is_empty() {
             None
@@ -50,6 +50,14 @@ impl Measure {
             Some(Self::HostStep)
         } else {
             Some(Self::Host)
+        }
+    }
+
+    /// Of how many parts host time is the sum, of which the mean is compared.
+    pub(in super::super) fn parts(self, attribution: &Attribution, run: &RunResult) -> usize {
+        match self {
+            Self::HostStep => host_steps(attribution, run),
+            _ => run.ranks.len(),
         }
     }
 
@@ -83,7 +91,7 @@ struct Side {
 impl Side {
     fn new(attribution: &Attribution, run: &RunResult, measure: Measure) -> Self {
         let name =
-            shortened(&visible(label::run(&attribution.runs, run)), LONGEST_NAME).into_owned();
+            shortened(&visible(&label::run(&attribution.runs, run)), LONGEST_NAME).into_owned();
         let step_time = run.step_time.map(|time| time.median_ns);
         let on_device = |table: &attribute::Table, windows: Windows| {
             let mean = |sum: Ns| divided(sum, windows.count);
@@ -112,10 +120,7 @@ impl Side {
                 Windows::of_captures(attribution, run).unwrap_or_default(),
             ),
             Measure::HostStep | Measure::Host => {
-                let parts = match measure {
-                    Measure::HostStep => host_steps(attribution, run),
-                    _ => run.ranks.len(),
-                };
+                let parts = measure.parts(attribution, run);
                 let mut buckets = [Ns::ZERO; 7];
                 for phase in Phase::ALL {
                     let time = run
@@ -162,7 +167,11 @@ fn table(sides: &[Side], measure: Measure) -> Table {
                 cells.push(
                     change.map_or(Value::NotApplicable, |(change, _)| Value::NsChange(change)),
                 );
-                let ratio = change.and_then(|(change, base)| change.ratio(base));
+                // From nothing to nothing is no change; from nothing to something has no size in percent.
+                let ratio = change.and_then(|(change, base)| match (change, base) {
+                    (Ns::ZERO, Ns::ZERO) => Some(0.0),
+                    _ => change.ratio(base),
+                });
                 cells.push(ratio.map_or(Value::NotApplicable, Value::PercentChange));
             }
         }
@@ -234,6 +243,9 @@ mod tests {
                 Value::PercentChange(1.0),
             ]
         );
+        // Neither run has any of it: that is no change.
+        assert_eq!(table.rows[3].cells[0], Value::text("optimizer"));
+        assert_eq!(table.rows[3].cells[4], Value::PercentChange(0.0));
         let step = &table.rows.last().unwrap().cells;
         assert_eq!(step[3], Value::NsChange(Ns(2_500_000)));
     }

@@ -1,9 +1,15 @@
 //! What a report is about: the files read, and the options that change the numbers.
 
+use std::borrow::Cow;
+
 use super::super::document::Note;
+use super::super::name::shortened;
 use super::super::number::{count, counted};
 use super::label;
 use crate::attribute::Attribution;
+
+/// Columns of the name of a device.
+const LONGEST_NAME: usize = 80;
 
 /// What was read, and what the options leave out of it.
 pub(in super::super) fn notes(attribution: &Attribution, verbose: bool) -> Vec<Note> {
@@ -41,7 +47,8 @@ pub(in super::super) fn notes(attribution: &Attribution, verbose: bool) -> Vec<N
             names.push(name);
         }
     }
-    parts.extend(names.into_iter().map(str::to_owned));
+    let names = names.into_iter().map(|name| shortened(name, LONGEST_NAME));
+    parts.extend(names.map(Cow::into_owned));
     let mut notes = vec![Note::new("input", parts.join(", "))];
     notes.extend(inputs.iter().filter_map(|input| {
         let lost = input.lost.as_ref()?;

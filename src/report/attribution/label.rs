@@ -1,11 +1,21 @@
 //! What files, ranks and devices are called in a report.
 
+use std::borrow::Cow;
 use std::path::Path;
 
+use super::super::name::shortened;
 use crate::attribute::{Attribution, DeviceResult, RankResult, RunResult};
 
+/// Columns of the name of a run in a sentence.
+const LONGEST: usize = 80;
+
 /// A run: without the folders that its path shares with those of all other runs.
-pub(in super::super) fn run<'a>(runs: &[RunResult], run: &'a RunResult) -> &'a str {
+pub(in super::super) fn run<'a>(runs: &[RunResult], run: &'a RunResult) -> Cow<'a, str> {
+    shortened(apart(runs, run), LONGEST)
+}
+
+/// The part of the name of a run that tells it from all others.
+fn apart<'a>(runs: &[RunResult], run: &'a RunResult) -> &'a str {
     let [first, others @ ..] = runs else {
         return &run.name;
     };
@@ -68,7 +78,7 @@ fn others<'a>(
 fn name(attribution: &Attribution, file: &RankResult) -> String {
     let path = Path::new(&attribution.inputs[file.input].path);
     let name = path.file_name().unwrap_or(path.as_os_str());
-    name.to_string_lossy().into_owned()
+    shortened(&name.to_string_lossy(), LONGEST).into_owned()
 }
 
 /// A device of a file.
@@ -103,7 +113,9 @@ mod tests {
                 (*name).clone_into(&mut run.name);
                 runs.push(run);
             }
-            runs.iter().map(|one| run(&runs, one).to_owned()).collect()
+            runs.iter()
+                .map(|one| run(&runs, one).into_owned())
+                .collect()
         };
         assert_eq!(called(&["/a/b/base", "/a/b/cand"]), ["base", "cand"]);
         assert_eq!(called(&["/a/b/x/1", "/a/b/y/1"]), ["x/1", "y/1"]);
@@ -111,6 +123,8 @@ mod tests {
         assert_eq!(called(&["/a/bc/x", "/a/bd/x"]), ["bc/x", "bd/x"]);
         assert_eq!(called(&["/ä/x", "/ö/x"]), ["ä/x", "ö/x"]);
         assert_eq!(called(&["base", "cand"]), ["base", "cand"]);
+        let long = "k".repeat(10_000);
+        assert!(called(&[&long, "cand"])[0].chars().count() <= LONGEST);
         assert_eq!(called(&["/a/b/only"]), ["/a/b/only"]);
     }
 

@@ -61,7 +61,7 @@ pub fn attribution_document(attribution: &Attribution, view: AttributionView) ->
                     blocks.extend(kernels::table(run).map(Block::Table));
                 }
                 sections.push(Section {
-                    title: Some(label::run(runs, run).to_owned()),
+                    title: Some(label::run(runs, run).into_owned()),
                     blocks,
                 });
             }

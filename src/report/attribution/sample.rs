@@ -151,6 +151,9 @@ pub(super) fn two_ranks() -> Attribution {
     let totals = run.totals;
     run.totals.add(&totals);
     attribution.totals = run.totals;
+    if let Some(time) = &mut run.step_time {
+        time.steps *= 2;
+    }
     run.imbalance = Some(Imbalance {
         ranks: 2,
         min_busy_ns: Ns(17 * MS),

@@ -62,11 +62,24 @@ fn steps(attribution: &Attribution, run: &RunResult, time: StepTime) -> String {
     } else {
         ""
     };
-    let ranks = RankResult::by_rank(&attribution.ranks, &run.ranks).count();
-    let on_ranks = if ranks > 1 {
-        format!(" on {ranks} ranks")
-    } else {
-        String::new()
+    let of_ranks: Vec<u64> = RankResult::by_rank(&attribution.ranks, &run.ranks)
+        .map(|files| {
+            let steps = files
+                .iter()
+                .flat_map(|file| &attribution.ranks[*file].host.steps);
+            steps.filter(|step| time.counts(step.partial)).count() as u64
+        })
+        .collect();
+    let ranks = of_ranks.len();
+    // Where all ranks have the same steps, the number of one says more than that of all.
+    let (number, on_ranks) = match of_ranks.as_slice() {
+        [] | [_] => (time.steps, String::new()),
+        [each, others @ ..]
+            if others.iter().all(|other| other == each) && each * ranks as u64 == time.steps =>
+        {
+            (*each, format!(" on each of {ranks} ranks"))
+        }
+        _ => (time.steps, format!(" on {ranks} ranks together")),
     };
     let in_windows = if run.ranks.len() > ranks {
         format!(" in {} windows", run.ranks.len())
@@ -80,7 +93,7 @@ fn steps(attribution: &Attribution, run: &RunResult, time: StepTime) -> String {
         .map_or_else(String::new, |device| {
             format!(" (on the device {} ms)", ms(device))
         });
-    let steps = counted(time.steps, "step");
+    let steps = counted(number, "step");
     format!(
         "{steps}{partial}{on_ranks}{in_windows}, {median}{} ms{device}",
         ms(time.median_ns)
@@ -225,10 +238,21 @@ mod tests {
             let lead = lead(attribution);
             lead.split(':').next().unwrap().to_owned()
         };
-        assert_eq!(head(&attribution), "2 steps on 2 ranks, median 10.000 ms");
+        assert_eq!(
+            head(&attribution),
+            "2 steps on each of 2 ranks, median 10.000 ms"
+        );
+        // One of them was stopped early.
+        let mut uneven = attribution.clone();
+        uneven.ranks[1].host.steps.truncate(1);
+        uneven.runs[0].step_time.as_mut().unwrap().steps = 3;
+        assert_eq!(
+            head(&uneven),
+            "3 steps on 2 ranks together, median 10.000 ms"
+        );
         attribution.ranks[1].rank = Some(0);
         attribution.ranks[1].window = 1;
-        assert_eq!(head(&attribution), "2 steps in 2 windows, median 10.000 ms");
+        assert_eq!(head(&attribution), "4 steps in 2 windows, median 10.000 ms");
         attribution.runs[0].step_time = None;
         assert_eq!(
             head(&attribution),

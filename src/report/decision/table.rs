@@ -71,7 +71,8 @@ pub(super) fn measured<'a>(
     if judged {
         columns.extend(["budget", "reasons"].map(Column::text));
     }
-    columns.push(Column::ms("step").starting_group());
+    // Records have milliseconds as numbers, not times in nanoseconds.
+    columns.push(Column::number("step (ms)").starting_group());
     columns.extend(["samples/s", "allocated (MiB)", "reserved (MiB)", "loss"].map(Column::number));
     (!rows.is_empty()).then(|| Table {
         caption: "Measured without a profiler".to_owned(),

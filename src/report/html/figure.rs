@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::super::chart::{Chart, Paint, Picture};
 use super::super::{colour, svg};
-use super::text::{escaped, json_in_page};
+use super::text::{escaped, json_in_page, prose};
 use crate::attribute::{Bucket, DeviceClass};
 
 /// What the script draws from.
@@ -31,7 +31,7 @@ pub(super) fn push(out: &mut String, chart: &Chart, number: usize) {
         String::new()
     };
     let picture = svg::render(chart);
-    let about = escaped(&chart.about);
+    let about = prose(&chart.about);
     let _ = writeln!(
         out,
         "<figure id=\"f{number}\"{data}>\n<div class=\"picture still\" tabindex=\"0\" role=\"group\" \

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 use super::document::{Block, Document, Section};
-use text::{base64, escaped};
+use text::{base64, escaped, prose};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("report.css");
@@ -36,7 +36,7 @@ pub fn render(document: &Document) -> String {
             let _ = writeln!(
                 nav,
                 "<li><a href=\"#{name}\">{}</a></li>",
-                escaped(&short(title))
+                prose(&short(title))
             );
         }
         page.section(&mut body, name, section);
@@ -46,7 +46,7 @@ pub fn render(document: &Document) -> String {
     filled(|place| match place {
         "script-hash" => hash.clone(),
         "title" => escaped(&short(&document.title)),
-        "lead" => escaped(&document.lead),
+        "lead" => prose(&document.lead),
         "tool" => escaped(&tool),
         "style" => STYLE.to_owned(),
         "nav" => nav.clone(),
@@ -113,14 +113,14 @@ impl Page {
             Some(title) => writeln!(
                 out,
                 "<section id=\"{name}\" aria-labelledby=\"{name}-title\">\n<h2 id=\"{name}-title\">{}</h2>",
-                escaped(&short(title))
+                prose(&short(title))
             ),
             None => writeln!(out, "<section id=\"{name}\">"),
         };
         for block in &section.blocks {
             match block {
                 Block::Paragraph(text) => {
-                    let _ = writeln!(out, "<p>{}</p>", escaped(text));
+                    let _ = writeln!(out, "<p>{}</p>", prose(text));
                 }
                 Block::Notes(notes) => {
                     if notes.is_empty() {
@@ -128,7 +128,7 @@ impl Page {
                     }
                     out.push_str("<dl>\n");
                     for note in notes {
-                        let (label, text) = (escaped(note.label), escaped(&note.text));
+                        let (label, text) = (escaped(note.label), prose(&note.text));
                         let _ = writeln!(out, "<dt>{label}</dt><dd>{text}</dd>");
                     }
                     out.push_str("</dl>\n");

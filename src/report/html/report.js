@@ -34,7 +34,8 @@ function sortable(table) {
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'sort';
-    button.append(...head.childNodes);
+    // Over the heading and not around it: what is in a button is not repeated on the next page of paper.
+    button.setAttribute('aria-label', `Sort by ${[...head.childNodes].map((part) => part.textContent).join(' ')}`);
     head.append(button);
     const numeric = head.classList.contains('n');
     button.addEventListener('click', () => {
@@ -60,6 +61,7 @@ function searchable(table, scroll) {
   label.textContent = 'Find ';
   const input = document.createElement('input');
   input.type = 'search';
+  input.setAttribute('aria-label', `Find in: ${document.getElementById(table.getAttribute('aria-labelledby')).textContent}`);
   input.setAttribute('aria-controls', table.id);
   label.append(input);
   const found = document.createElement('output');
@@ -310,6 +312,8 @@ class TimelineView {
         const [a, b] = [this.x(lane.bins[0][0]), this.x(last[0] + last[1])];
         pen.fillStyle = theme('--empty');
         pen.fillRect(a, top, Math.max(b - a, 1), 2 * STRIP + 1);
+        pen.strokeStyle = theme('--faint');
+        pen.strokeRect(a + 0.5, top + 0.5, Math.max(b - a - 1, 1), 2 * STRIP);
       }
       this.strip(pen, lane.bins, 2, this.colours.classes, top);
       this.strip(pen, lane.bins, 3, this.colours.buckets, top + STRIP + 1);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::super::document::{Align, RowKind, Table, Value};
 use super::super::name::{shortened, visible, width};
 use super::super::number;
-use super::text::escaped;
+use super::text::{escaped, prose};
 
 /// Columns of a name that a row is about, and of one beside; all of a longer one shows when pointed at, up to a
 /// limit.
@@ -21,7 +21,7 @@ pub(super) fn push(out: &mut String, table: &Table, number: usize) {
         out,
         "<p class=\"caption\" id=\"c{number}\">{}</p>\n<div class=\"scroll\" role=\"region\" \
          aria-labelledby=\"c{number}\" tabindex=\"0\">\n<table id=\"t{number}\" aria-labelledby=\"c{number}\">",
-        escaped(table.caption.trim_end_matches('.'))
+        prose(table.caption.trim_end_matches('.'))
     );
     out.push_str("<thead><tr>");
     for column in &table.columns {
@@ -29,7 +29,7 @@ pub(super) fn push(out: &mut String, table: &Table, number: usize) {
             Align::Left => "",
             Align::Right => " class=\"n\"",
         };
-        let name = escaped(&shortened(&visible(&column.name), 60));
+        let name = prose(&shortened(&visible(&column.name), 60));
         let unit = column.unit.map_or_else(String::new, |unit| {
             format!("<span class=\"u\">{}</span>", escaped(unit))
         });

@@ -1,10 +1,11 @@
 //! Two sides compared, with a picture of the changes.
 
-use super::super::chart::{Change, Changes, Chart, Picture};
+use super::super::chart::{Change, ChangeSize, Changes, Chart, Picture};
 use super::super::compare::comparison_document;
 use super::super::document::{Block, Document, Section};
 use crate::compare::{Comparison, Verdict};
 use crate::inspect::{Entry, Frame};
+use crate::units::Ns;
 
 /// `comparison` as a report with a picture, for pages; all rows when `verbose`.
 pub fn comparison_page(comparison: &Comparison, verbose: bool) -> Document {
@@ -37,7 +38,7 @@ fn chart(comparison: &Comparison) -> Option<Chart> {
     if let Some(change) = judgement.change {
         rows.push(Change {
             label: "step time (median)".to_owned(),
-            change,
+            change: ChangeSize::Relative(change),
             interval: judgement.low.zip(judgement.high),
             verdict: word(judgement.verdict).to_owned(),
         });
@@ -47,8 +48,8 @@ fn chart(comparison: &Comparison) -> Option<Chart> {
         && let Some(change) = judgement.change
     {
         rows.push(Change {
-            label: format!("bottleneck: {}", bottleneck.cost.replace('_', " ")),
-            change,
+            label: format!("bottleneck: {} (median)", bottleneck.cost.replace('_', " ")),
+            change: ChangeSize::Relative(change),
             interval: judgement.low.zip(judgement.high),
             verdict: word(judgement.verdict).to_owned(),
         });
@@ -58,12 +59,14 @@ fn chart(comparison: &Comparison) -> Option<Chart> {
         .iter()
         .find(|frame| frame.name == "phases");
     rows.extend(frame.into_iter().flat_map(phases));
-    rows.retain(|row| row.change.is_finite());
+    rows.retain(|row| row.change.relative().is_none_or(f64::is_finite));
     (!rows.is_empty()).then(|| Chart {
         name: "comparison".to_owned(),
         caption: "What changed, relative to the base".to_owned(),
-        about: "Changes to the left took less time than the base, changes to the right more. Whiskers are the \
-                interval of the change, the grey band holds changes that do not count."
+        about: "Changes to the left took less time than the base, changes to the right more; arrows lead to changes \
+                beyond the border, and to what the base has none of. Whiskers are the interval of the change, the \
+                grey band holds changes that do not count. Changes are of the median step where that is said, of \
+                the mean step as in the tables elsewhere."
             .to_owned(),
         picture: Picture::Changes(Changes {
             rows,
@@ -85,18 +88,28 @@ fn phases(frame: &Frame) -> Vec<Change> {
             Some(Entry::Text(text)) => Some(text.to_owned()),
             _ => None,
         };
+    let time = |name: &str, row: usize| match frame.column(name)?.values.get(row) {
+        Entry::Int(time) => Some(Ns(time)),
+        _ => None,
+    };
     let rows = (0..frame.len()).filter_map(|row| {
-        let Entry::Float(change) = frame.column("change")?.values.get(row) else {
-            return None;
+        let change = match (time("base_ns", row)?, time("candidate_ns", row)?) {
+            // What neither side has did not stay the same.
+            (Ns::ZERO, Ns::ZERO) => return None,
+            (Ns::ZERO, new) => ChangeSize::New(new),
+            (gone, Ns::ZERO) => ChangeSize::Gone(gone),
+            _ => match frame.column("change")?.values.get(row) {
+                Entry::Float(change) => ChangeSize::Relative(change),
+                _ => return None,
+            },
         };
-        // What neither side has did not stay the same.
-        let is_none = |name| Some(frame.column(name)?.values.get(row) == Entry::Int(0));
-        if is_none("base_ns")? && is_none("candidate_ns")? {
-            return None;
-        }
         let verdict = text("verdict", row).unwrap_or_else(|| "not tested".to_owned());
         Some(Change {
-            label: format!("{} ({} time)", text("phase", row)?, text("place", row)?),
+            label: format!(
+                "{} ({} time, mean)",
+                text("phase", row)?,
+                text("place", row)?
+            ),
             change,
             interval: None,
             verdict: verdict.replace('_', " "),

@@ -3,10 +3,10 @@
 use super::super::attribution::label;
 use super::super::attribution::timeline::Windows;
 use super::super::document::{Block, Column, Row, Section, Table, Value};
-use super::super::inspection;
+use super::place::{self, number};
 use super::time::{Axis, lines};
 use super::topic;
-use crate::attribute::{Attribution, RunResult};
+use crate::attribute::RunResult;
 use crate::inspect::{Entry, Frame, Survey, Topic};
 use crate::units::Ns;
 
@@ -98,57 +98,20 @@ fn gaps(survey: &Survey, frame: &Frame) -> Table {
     let mut rows: Vec<usize> = (0..frame.len()).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(number(frame, "gap_ns", *row)));
     rows.truncate(MOST_GAPS);
-    let mut table = inspection::table(frame, rows.iter().copied());
-    let start = table.columns.iter().position(|it| it.name == "start");
-    let places: Option<Vec<Ns>> = rows.iter().map(|row| place(survey, frame, *row)).collect();
-    if let Some((start, places)) = start.zip(places) {
-        table.caption = format!(
-            "{} They are at the time that they have in the picture of devices over time.",
-            table.caption
-        );
-        table.columns[start] = Column::ms("at");
-        for (row, place) in table.rows.iter_mut().zip(places) {
-            row.cells[start] = Value::Ns(place);
-        }
-    }
-    table
+    place::table(
+        survey,
+        frame,
+        &rows,
+        "They are at the time that they have in the picture of devices over time",
+        |row| origin(survey, frame, row),
+    )
 }
 
-fn number(frame: &Frame, name: &str, row: usize) -> Option<i64> {
-    match frame.column(name)?.values.get(row) {
-        Entry::Int(number) => Some(number),
-        _ => None,
-    }
-}
-
-/// Where a gap starts on the axis of its run; nothing where it may be of several files.
-fn place(survey: &Survey, frame: &Frame, row: usize) -> Option<Ns> {
-    let number = |name: &str| number(frame, name, row);
-    let run = match frame.column("run")?.values.get(row) {
-        Entry::Text(name) => survey
-            .attribution
-            .runs
-            .iter()
-            .find(|run| run.name == name)?,
-        _ => return None,
-    };
-    let of = (number("rank"), number("window"));
-    let file = only_file(&survey.attribution, &run.ranks, of)?;
-    let device = number("device")?;
+/// Where the axis of the run of a gap starts, on the clock of its file; nothing where it may be of several files.
+fn origin(survey: &Survey, frame: &Frame, row: usize) -> Option<Ns> {
+    let run = place::run_of(survey, frame, row)?;
+    let file = place::file_of(survey, frame, row)?;
+    let device = number(frame, "device", row)?;
     let (_, line) = lines(survey, run).find(|(of, line)| (*of, line.device) == (file, device))?;
-    Some(Ns(number("start_ns")?) - Axis::of(survey, run)?.origin(survey, file, line))
-}
-
-/// The one file of a rank and window.
-fn only_file(
-    attribution: &Attribution,
-    files: &[usize],
-    (rank, window): (Option<i64>, Option<i64>),
-) -> Option<usize> {
-    let mut fitting = files.iter().filter(|file| {
-        let file = &attribution.ranks[**file];
-        file.rank == rank && window.is_none_or(|window| usize::try_from(window) == Ok(file.window))
-    });
-    let file = fitting.next()?;
-    fitting.next().is_none().then_some(*file)
+    Some(Axis::of(survey, run)?.origin(survey, file, line))
 }

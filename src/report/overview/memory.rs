@@ -2,10 +2,10 @@
 
 use super::super::attribution::label;
 use super::super::chart::{Chart, LevelLine, Levels, Paint, Picture};
-use super::super::document::{Block, Section};
+use super::super::document::{Block, Section, Table};
 use super::super::number::mib;
-use super::frame_table;
-use crate::inspect::{LevelCurve, Survey, Topic};
+use super::{MOST_ROWS, MOST_ROWS_OF_STEPS, first_rows, first_told, place};
+use crate::inspect::{Frame, LevelCurve, Survey, Topic};
 use crate::units::Ns;
 
 /// Devices that have a picture.
@@ -16,12 +16,41 @@ pub(super) fn section(survey: &Survey) -> Option<Section> {
     let mut blocks: Vec<Block> = charts(survey).into_iter().map(Block::Chart).collect();
     for name in ["memory", "at_peak", "memory_steps"] {
         let frame = survey.frame(Topic::Memory, name);
-        blocks.extend(frame.filter(|frame| !frame.is_empty()).map(frame_table));
+        let frame = frame.filter(|frame| !frame.is_empty());
+        blocks.extend(frame.map(|frame| Block::Table(table(survey, frame))));
     }
     (!blocks.is_empty()).then(|| Section {
         title: Some("Memory by phase".to_owned()),
         blocks,
     })
+}
+
+/// A table of memory, with its moments as the pictures have them.
+fn table(survey: &Survey, frame: &Frame) -> Table {
+    let files = survey.attribution.ranks.len();
+    let most = if files > 1 {
+        MOST_ROWS_OF_STEPS
+    } else {
+        MOST_ROWS
+    };
+    let (rows, each) = first_rows(frame, files, most);
+    let mut table = place::table(
+        survey,
+        frame,
+        &rows,
+        "Times are counted from the first change of the memory of the device",
+        |row| {
+            let file = place::file_of(survey, frame, row)?;
+            let device = place::text(frame, "device", row)?;
+            let device = LevelCurve::device_of(device, place::text(frame, "process", row));
+            let mut curves = survey.files[file].memory.iter();
+            Some(curves.find(|curve| curve.device == device)?.start)
+        },
+    );
+    if rows.len() < frame.len() {
+        table.caption = format!("{} {}", table.caption, first_told(each));
+    }
+    table
 }
 
 /// One picture a device.
@@ -32,6 +61,7 @@ fn charts(survey: &Survey) -> Vec<Chart> {
         .iter()
         .enumerate()
         .flat_map(|(file, seen)| seen.memory.iter().map(move |curve| (file, curve)))
+        .filter(|(_, curve)| !curve.allocated.is_empty())
         .take(MOST_CURVES)
         .collect();
     let several = attribution.ranks.len() > 1;
@@ -63,16 +93,9 @@ fn charts(survey: &Survey) -> Vec<Chart> {
 }
 
 fn chart(name: String, of: &str, curve: &LevelCurve) -> Chart {
-    let times = curve
-        .allocated
-        .iter()
-        .chain(&curve.reserved)
-        .map(|(at, _)| *at);
-    let (mut start, mut end) = (Ns(i64::MAX), Ns(i64::MIN));
-    for at in times {
-        start = start.min(at);
-        end = end.max(at);
-    }
+    let start = curve.start;
+    let times = curve.allocated.iter().chain(&curve.reserved);
+    let end = times.map(|(at, _)| *at).max().unwrap_or(start);
     let line = |points: &[(Ns, i64)], paint: Paint| {
         let peak = points.iter().map(|(_, bytes)| *bytes).max()?;
         // The host holds nothing from a driver.

@@ -11,6 +11,7 @@ mod idle;
 mod limits;
 mod memory;
 mod pictures;
+mod place;
 mod provenance;
 mod recompute;
 mod time;
@@ -23,7 +24,7 @@ use super::attribution::{
 use super::compare::comparison_document;
 use super::document::{Block, Document, Note, Section, Table};
 use super::inference::inferences_section;
-use super::inspection;
+use super::inspection::{self, Several};
 use super::number::count;
 use crate::attribute::{Attribution, RunResult};
 use crate::compare::Comparison;
@@ -52,6 +53,8 @@ pub struct OverviewParts<'a> {
 const MOST_ROWS: usize = 1_000;
 /// Rows of all files together in a table of names, and the fewest of one.
 const MOST_ROWS_OF_FILES: usize = 200;
+/// The same of a table of steps, where several files have them.
+const MOST_ROWS_OF_STEPS: usize = 320;
 const FEWEST_ROWS_OF_A_FILE: usize = 5;
 
 /// The report on everything.
@@ -95,7 +98,8 @@ pub fn brief_document(parts: OverviewParts<'_>) -> Document {
             let frames = comparison.frames.iter();
             let told = frames
                 .filter(|frame| matches!(frame.name, "phases" | "cost_shift") && !frame.is_empty());
-            told.map(frame_table).collect()
+            told.map(|frame| frame_table(frame, Several::default()))
+                .collect()
         }
         (None, [run]) => vec![Block::Table(phases::table(attribution, run))],
         (None, _) => comparison::blocks(attribution),
@@ -218,22 +222,35 @@ fn topic(survey: &Survey, topic: Topic, title: &str, names: &[&str]) -> Option<S
         .filter(|frame| !frame.is_empty())
         .collect();
     let files = survey.attribution.ranks.len();
+    let several = Several::of(&survey.attribution);
     (!frames.is_empty()).then(|| Section {
         title: Some(title.to_owned()),
         blocks: frames
             .into_iter()
-            .map(|frame| Block::Table(first_of_each(frame, files)))
+            .map(|frame| Block::Table(first_of_each(frame, files, several)))
             .collect(),
     })
 }
 
-fn frame_table(frame: &Frame) -> Block {
-    Block::Table(inspection::table(frame, 0..frame.len().min(MOST_ROWS)))
+fn frame_table(frame: &Frame, several: Several) -> Block {
+    let shown = 0..frame.len().min(MOST_ROWS);
+    Block::Table(inspection::table(frame, shown, several))
 }
 
 /// The first rows of each file in `frame`: so few that a page of many ranks stays small.
-fn first_of_each(frame: &Frame, files: usize) -> Table {
-    let each = (MOST_ROWS_OF_FILES / files.max(1)).max(FEWEST_ROWS_OF_A_FILE);
+fn first_of_each(frame: &Frame, files: usize, several: Several) -> Table {
+    let (shown, each) = first_rows(frame, files, MOST_ROWS_OF_FILES);
+    let all = shown.len() == frame.len();
+    let mut table = inspection::table(frame, shown, several);
+    if !all {
+        table.caption = format!("{} {}", table.caption, first_told(each));
+    }
+    table
+}
+
+/// As many of the first rows of each of `files` that there are `most` of all together, and how many that are of one.
+fn first_rows(frame: &Frame, files: usize, most: usize) -> (Vec<usize>, usize) {
+    let each = (most / files.max(1)).max(FEWEST_ROWS_OF_A_FILE);
     let file = |row: usize| {
         ["run", "rank", "window"].map(|name| {
             let column = frame.column(name)?;
@@ -252,12 +269,11 @@ fn first_of_each(frame: &Frame, files: usize) -> Table {
             shown.push(row);
         }
     }
-    let all = shown.len() == frame.len();
-    let mut table = inspection::table(frame, shown);
-    if !all {
-        table.caption = format!("{} The first {each} rows of each file.", table.caption);
-    }
-    table
+    (shown, each)
+}
+
+fn first_told(each: usize) -> String {
+    format!("The first {each} rows of each file.")
 }
 
 /// How much communication compute hides.
@@ -298,9 +314,22 @@ fn ranks(survey: &Survey) -> Option<Section> {
         blocks.extend(pictures::ranks(attribution, run).map(Block::Chart));
         blocks.push(Block::Table(cut(table)));
     }
+    let matched = survey.frame(Topic::Ranks, "matched_operations");
+    if matched.is_none_or(Frame::is_empty) {
+        blocks.push(Block::Paragraph(
+            "No collective was matched across ranks, so nothing tells who waits for whom, or how far clocks are apart."
+                .to_owned(),
+        ));
+        return Some(Section {
+            title: Some("Ranks".to_owned()),
+            blocks,
+        });
+    }
+    let several = Several::of(attribution);
     for name in ["stragglers", "clocks", "matched_operations"] {
         let frame = survey.frame(Topic::Ranks, name);
-        blocks.extend(frame.filter(|frame| !frame.is_empty()).map(frame_table));
+        let frame = frame.filter(|frame| !frame.is_empty());
+        blocks.extend(frame.map(|frame| frame_table(frame, several)));
     }
     Some(Section {
         title: Some("Ranks".to_owned()),

@@ -1,13 +1,14 @@
 //! Pictures of where the time goes: by step, by class, by rank.
 
+use super::super::attribution::comparison::Measure;
 use super::super::attribution::label;
+use super::super::attribution::timeline::{counting_steps, devices};
 use super::super::chart::{Bar, Bars, Chart, Heat, HeatCell, Paint, Part, Picture};
 use super::super::document::Value;
 use super::super::number::{counted, percent};
 use super::run_title;
 use crate::attribute::{
-    Attribution, Bucket, Cell, DeviceClass, DeviceStep, HostStep, Phase, RankResult, RunResult,
-    Timeline,
+    Attribution, Bucket, Cell, DeviceClass, HostStep, Phase, RankResult, RunResult, Timeline,
 };
 use crate::units::Ns;
 
@@ -35,6 +36,29 @@ impl Stack {
     fn append(&mut self, other: &Self) {
         self.add(other.parts.iter().copied());
         self.count += other.count - 1;
+    }
+
+    /// How many bars there are, and which part of all that was added is the largest.
+    fn largest(&self, bars: usize, of: &str, what: &str) -> String {
+        let whole: Ns = self.parts.iter().map(|(_, time)| *time).sum();
+        let each = match bars {
+            1 => String::new(),
+            bars => format!(
+                "{}, from the first {of} to the last. ",
+                counted(bars as u64, "bar")
+            ),
+        };
+        let most = self.parts.iter().max_by_key(|(_, time)| *time);
+        match most.and_then(|(paint, time)| Some((paint, time.ratio(whole)?))) {
+            Some((paint, share)) => {
+                format!(
+                    "{each}{what} is {} with {} %.",
+                    paint.name(),
+                    percent(share)
+                )
+            }
+            None => each,
+        }
     }
 
     /// The mean of what was added, without parts that are nothing.
@@ -88,12 +112,17 @@ fn files<'a>(
 /// Time by phase and step: on the device, else on the host; of whole captures where there are no steps.
 pub fn phase_bars(attribution: &Attribution, run: &RunResult) -> Option<Chart> {
     let mut steps = Stacks::default();
+    // What the verdict is about: the steps that count.
+    let mut counting = Stack::default();
+    let counts = |partial| run.step_time.is_some_and(|times| times.counts(partial));
     let on_device = run.totals.total.events > 0;
-    let devices = || files(attribution, run).flat_map(|file| &file.devices);
     if on_device {
-        for device in devices() {
+        for device in devices(attribution, run) {
             steps.file();
             for step in &device.steps {
+                if counts(step.partial) {
+                    counting.add(of_line(&step.timeline));
+                }
                 steps.add(label_of(&step.name, step.partial), of_line(&step.timeline));
             }
         }
@@ -101,6 +130,9 @@ pub fn phase_bars(attribution: &Attribution, run: &RunResult) -> Option<Chart> {
         for file in files(attribution, run) {
             steps.file();
             for step in &file.host.steps {
+                if counts(step.partial) {
+                    counting.add(of_host(step));
+                }
                 let label = label_of(&step.name, step.partial);
                 steps.add(label, of_host(step));
             }
@@ -110,7 +142,7 @@ pub fn phase_bars(attribution: &Attribution, run: &RunResult) -> Option<Chart> {
     let (of, bars, what) = if steps.list.is_empty() {
         let mut stack = Stack::default();
         if on_device {
-            devices().for_each(|device| stack.add(of_line(&device.timeline)));
+            devices(attribution, run).for_each(|device| stack.add(of_line(&device.timeline)));
             let what = if stack.count > 1 {
                 "mean of devices, each instant counted once"
             } else {
@@ -143,6 +175,12 @@ pub fn phase_bars(attribution: &Attribution, run: &RunResult) -> Option<Chart> {
         (true, "step") => ", mean of ranks",
         _ => "",
     };
+    let shown: i64 = steps.list.iter().map(|(_, stack)| stack.count).sum();
+    let about = match counting.count {
+        0 => largest(&bars, of),
+        whole if whole == shown => counting.largest(bars.len(), of, "The largest part"),
+        _ => counting.largest(bars.len(), of, "The largest part of whole steps"),
+    };
     (!bars.iter().all(|bar| bar.parts.is_empty())).then(|| Chart {
         name: named(attribution, run, "phases"),
         caption: run_title(
@@ -150,7 +188,7 @@ pub fn phase_bars(attribution: &Attribution, run: &RunResult) -> Option<Chart> {
             run,
             &format!("Time on the {place} by phase and {of} ({what}{mean})"),
         ),
-        about: largest(&bars, of),
+        about,
         picture: Picture::Bars(Bars {
             of,
             unit: "ms",
@@ -206,23 +244,7 @@ fn largest(bars: &[Bar], of: &str) -> String {
             _ => None,
         }));
     }
-    let whole: Ns = sums.parts.iter().map(|(_, time)| *time).sum();
-    let each = match bars.len() {
-        1 => String::new(),
-        bars => format!(
-            "{}, from the first {of} to the last. ",
-            counted(bars as u64, "bar")
-        ),
-    };
-    let most = sums.parts.iter().max_by_key(|(_, time)| *time);
-    match most.and_then(|(paint, time)| Some((paint, time.ratio(whole)?))) {
-        Some((paint, share)) => format!(
-            "{each}The largest part is {} with {} %.",
-            paint.name(),
-            percent(share)
-        ),
-        None => each,
-    }
+    sums.largest(bars.len(), of, "The largest part")
 }
 
 /// Stacks by name of the step, in the order of the first device that has them.
@@ -285,39 +307,30 @@ impl Stacks {
 
 /// Runs side by side: one bar each.
 pub(super) fn runs(attribution: &Attribution) -> Option<Chart> {
-    let on_device = attribution
-        .runs
-        .iter()
-        .all(|run| run.totals.total.events > 0);
-    let with_steps = on_device
-        && attribution.runs.iter().all(|run| {
-            files(attribution, run)
-                .flat_map(|file| &file.devices)
-                .any(|device| device.steps.iter().any(|step| counts(run, step)))
-        });
+    let measure = Measure::of(attribution)?;
     let bars: Vec<Bar> = attribution
         .runs
         .iter()
         .map(|run| {
             let mut stack = Stack::default();
-            let devices = files(attribution, run).flat_map(|file| &file.devices);
-            if with_steps {
-                let steps = devices.flat_map(|device| &device.steps);
-                steps
-                    .filter(|step| counts(run, step))
-                    .for_each(|step| stack.add(of_line(&step.timeline)));
-            } else if on_device {
-                devices.for_each(|device| stack.add(of_line(&device.timeline)));
-            } else {
-                stack.add(of_self(run));
+            match measure {
+                Measure::DeviceStep => counting_steps(attribution, run)
+                    .for_each(|step| stack.add(of_line(&step.timeline))),
+                Measure::Device => devices(attribution, run)
+                    .for_each(|device| stack.add(of_line(&device.timeline))),
+                Measure::HostStep | Measure::Host => {
+                    stack.add(of_self(run));
+                    stack.count = i64::try_from(measure.parts(attribution, run)).unwrap_or(1);
+                }
             }
-            stack.bar(label::run(&attribution.runs, run).to_owned())
+            stack.bar(label::run(&attribution.runs, run).into_owned())
         })
         .collect();
-    let what = match (with_steps, on_device) {
-        (true, _) => "Mean step of a device by phase",
-        (false, true) => "Mean capture of a device by phase",
-        (false, false) => "Host self time by phase, whole captures",
+    let what = match measure {
+        Measure::DeviceStep => "Mean step of a device by phase",
+        Measure::Device => "Mean capture of a device by phase",
+        Measure::HostStep => "Host self time of the capture by phase, divided by its steps",
+        Measure::Host => "Mean host self time of a file by phase, whole captures",
     };
     (!bars.iter().all(|bar| bar.parts.is_empty())).then(|| Chart {
         name: "runs".to_owned(),
@@ -329,11 +342,6 @@ pub(super) fn runs(attribution: &Attribution) -> Option<Chart> {
             bars,
         }),
     })
-}
-
-fn counts(run: &RunResult, step: &DeviceStep) -> bool {
-    run.step_time
-        .is_some_and(|times| times.counts(step.partial))
 }
 
 /// Ranks side by side: one bar each, of whole captures.

@@ -1,7 +1,7 @@
 //! Bars of stacked parts: a few lie below each other, many stand side by side.
 
 use super::super::chart::{Bar, Bars, Chart, Paint};
-use super::super::colour::{self, FAINT, INK};
+use super::super::colour::{FAINT, INK};
 use super::super::number;
 use super::canvas::{
     AXIS, Anchor, Axis, Canvas, TEXT, fitted, legend_height, picture, rounded, text_width,
@@ -92,7 +92,7 @@ fn lie(canvas: &mut Canvas<'_, '_>, bars: &Bars, most: f64, top: i32, bottom: i3
             if right > left {
                 let place_of = [left, middle - THICK / 2, right, middle + THICK / 2];
                 let title = title(bar, place, bars.unit);
-                canvas.rect(place_of, colour::of(part.paint), Some(title));
+                canvas.painted(place_of, part.paint, Some(title));
             }
         }
         let total = format!("{} {}", number::spelled(&bar.total), bars.unit);
@@ -125,11 +125,8 @@ fn stand(canvas: &mut Canvas<'_, '_>, bars: &Bars, most: f64, top: i32, bottom: 
             before = after;
             if low > high {
                 let title = title(bar, place, bars.unit);
-                canvas.rect(
-                    [start, high, end - gap, low],
-                    colour::of(part.paint),
-                    Some(title),
-                );
+                let place = [start, high, end - gap, low];
+                canvas.painted(place, part.paint, Some(title));
             }
         }
         // Names only where they do not run into each other.

@@ -2,20 +2,24 @@
 
 use plotters::coord::Shift;
 use plotters::prelude::{
-    DrawingArea, FontStyle, IntoDrawingArea as _, IntoFont as _, PathElement, Polygon, RGBColor,
-    Rectangle, SVGBackend, ShapeStyle, Text, TextStyle,
+    Color as _, DrawingArea, FontStyle, IntoDrawingArea as _, IntoFont as _, PathElement, Polygon,
+    RGBColor, Rectangle, SVGBackend, ShapeStyle, Text, TextStyle,
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use unicode_width::UnicodeWidthChar as _;
 
 use super::super::chart::Paint;
 use super::super::colour::{self, Colour, FAINT, GRID, INK, PAPER};
-use super::super::name::{shortened, visible, width};
+use super::super::name::{shortened, visible};
 use super::super::number;
 
 /// Height of text.
 pub(super) const TEXT: i32 = 12;
 /// About how wide a column of text is, in thousandths of its height.
 const COLUMN: i32 = 600;
+/// The same of capitals, and of the widest letters.
+const CAPITAL: i32 = 760;
+const WIDE: i32 = 980;
 /// plotters gives text this much less height than it was asked for.
 const SHRINK: f64 = 1.24;
 /// Height of a line of a legend.
@@ -119,13 +123,30 @@ fn rgb(colour: Colour) -> RGBColor {
 
 /// `text` in at most `room` pixels.
 pub(super) fn fitted(text: &str, room: i32) -> String {
-    let columns = usize::try_from(room * 1_000 / (TEXT * COLUMN)).unwrap_or(0);
-    shortened(&visible(text), columns.max(1)).into_owned()
+    let text = visible(text);
+    let mut columns = usize::try_from(room * 1_000 / (TEXT * COLUMN))
+        .unwrap_or(0)
+        .max(1);
+    loop {
+        let short = shortened(&text, columns);
+        if columns == 1 || text_width(&short) <= room {
+            return short.into_owned();
+        }
+        columns -= 1;
+    }
 }
 
 /// About how many pixels `text` takes.
 pub(super) fn text_width(text: &str) -> i32 {
-    i32::try_from(width(text)).unwrap_or(i32::MAX / 1_000) * TEXT * COLUMN / 1_000
+    let widths = text.chars().map(|character| match character {
+        'W' | 'M' | 'm' | 'w' | '@' | '%' | '—' | '…' => WIDE,
+        'A'..='Z' => CAPITAL,
+        _ => i32::try_from(character.width().unwrap_or(0)).unwrap_or(0) * COLUMN,
+    });
+    let sum = widths.fold(0_i32, i32::saturating_add);
+    (i64::from(sum) * i64::from(TEXT) / 1_000)
+        .try_into()
+        .unwrap_or(i32::MAX)
 }
 
 impl Canvas<'_, '_> {
@@ -142,6 +163,39 @@ impl Canvas<'_, '_> {
                 .draw(&Rectangle::new([(left, top), (right, bottom)], style)),
         );
         self.titles.push(title);
+    }
+
+    /// A rectangle that lets what is below it shine through; `part` of 1 hides all of it, and is above zero.
+    pub(super) fn shade(&mut self, place: [i32; 4], colour: Colour, part: f64, title: String) {
+        let [left, top, right, bottom] = place;
+        // In thousandths; what would be seen through wholly is not drawn at all, and could not say its title.
+        let part = ((part * 1_000.0).round() / 1_000.0).max(0.001);
+        let style = ShapeStyle {
+            color: rgb(colour).mix(part),
+            filled: true,
+            stroke_width: 0,
+        };
+        drawn(
+            self.area
+                .draw(&Rectangle::new([(left, top), (right, bottom)], style)),
+        );
+        self.titles.push(Some(title));
+    }
+
+    /// A rectangle in the colour of `paint`, with an outline where that is lost on paper.
+    pub(super) fn painted(&mut self, place: [i32; 4], paint: Paint, title: Option<String>) {
+        self.rect(place, colour::of(paint), title);
+        if let Some(line) = colour::outline(paint) {
+            let [left, top, right, bottom] = place;
+            let corners = [
+                (left, top),
+                (right, top),
+                (right, bottom),
+                (left, bottom),
+                (left, top),
+            ];
+            self.line(corners.to_vec(), line, 1);
+        }
     }
 
     /// A line of `width` pixels through `points`.
@@ -227,7 +281,7 @@ impl Canvas<'_, '_> {
                 x = left;
                 y += LEGEND;
             }
-            self.rect([x, y + 4, x + 11, y + 15], colour::of(*paint), None);
+            self.painted([x, y + 4, x + 11, y + 15], *paint, None);
             self.text(paint.name(), (x + 17, y + 10), Anchor::Left, INK);
             x += room;
         }
@@ -332,6 +386,17 @@ pub(super) fn rounded(value: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wide_letters_take_more_room() {
+        for letter in ["W", "A", "i", "核"] {
+            let text = fitted(&letter.repeat(200), 188);
+            assert!((160..=188).contains(&text_width(&text)), "{text}");
+        }
+        assert!(fitted(&"W".repeat(200), 188).len() < fitted(&"A".repeat(200), 188).len());
+        assert!(text_width(&"W".repeat(10)) > 113);
+        assert_eq!(fitted("forward", 188), "forward");
+    }
 
     #[test]
     fn numbers_at_an_axis_are_round() {

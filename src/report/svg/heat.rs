@@ -1,14 +1,12 @@
 //! A table whose cells are shaded by their share.
 
 use super::super::chart::{Chart, Heat};
-use super::super::colour::{Colour, EMPTY, INK, ink_on};
+use super::super::colour::{EMPTY, FULL, INK};
 use super::super::document::Value;
 use super::super::number;
 use super::WIDTH;
 use super::canvas::{Anchor, fitted, picture};
 
-/// A cell that has everything.
-const FULL: Colour = Colour(0x0b, 0x4f, 0x8a);
 const NAMES: i32 = 130;
 const ROW: i32 = 30;
 const TOP: i32 = 34;
@@ -31,8 +29,9 @@ pub(super) fn draw(chart: &Chart, heat: &Heat) -> String {
             canvas.text(&name, (NAMES - 10, top + ROW / 2), Anchor::Right, INK);
             for (column, value) in (0..).zip(cells) {
                 let left = NAMES + column * cell;
-                // Small shares must be seen, too: shades go with the root.
-                let shade = EMPTY.towards(FULL, value.share.max(0.0).sqrt());
+                // Small shares must be seen, too: shades go with the root. They lie on an empty cell, so that both
+                // ends of the scale can follow the theme of a page.
+                let part = value.share.clamp(0.0, 1.0).sqrt();
                 let text = number::spelled(&value.value);
                 let title = format!(
                     "{name}, {}: {text} {} ({} %)",
@@ -40,18 +39,15 @@ pub(super) fn draw(chart: &Chart, heat: &Heat) -> String {
                     heat.unit,
                     number::spelled(&Value::Percent(value.share)),
                 );
-                canvas.rect(
-                    [left + 1, top + 1, left + cell - 1, top + ROW - 1],
-                    shade,
-                    Some(title),
-                );
-                let ink = if value.share <= 0.0 {
-                    INK
+                let cell_of = [left + 1, top + 1, left + cell - 1, top + ROW - 1];
+                if part > 0.0 {
+                    canvas.rect(cell_of, EMPTY, None);
+                    canvas.shade(cell_of, FULL, part, title);
                 } else {
-                    ink_on(shade)
-                };
+                    canvas.rect(cell_of, EMPTY, Some(title));
+                }
                 let place = (left + cell / 2, top + ROW / 2);
-                canvas.text(&text, place, Anchor::Middle, ink);
+                canvas.text(&text, place, Anchor::Middle, INK);
             }
         }
     })

@@ -4,7 +4,7 @@
 //! as the device was busy in it.
 
 use super::super::chart::{Chart, Paint, Timeline, TimelineBin, TimelineLane};
-use super::super::colour::{self, EMPTY, FAINT, GRID, INK};
+use super::super::colour::{self, FAINT, GRID, INK};
 use super::WIDTH;
 use super::canvas::{AXIS, Anchor, Axis, Canvas, fitted, legend_height, picture, rounded};
 use crate::attribute::{Bucket, DeviceClass};
@@ -78,7 +78,7 @@ fn lane(canvas: &mut Canvas<'_, '_>, lane: &TimelineLane, axis: &Axis, end: Ns, 
     if let (Some(first), Some(last)) = (first, last) {
         let from = axis.at(first.span.start.as_ms());
         let to = axis.at(last.span.end.as_ms()).max(from + 1);
-        canvas.rect([from, top, to, top + 2 * STRIP + 1], EMPTY, None);
+        canvas.painted([from, top, to, top + 2 * STRIP + 1], Paint::Idle, None);
     }
     let classes = shares(lane, columns, end, |bin| &bin.classes);
     strip(canvas, &classes, axis.left, top, |number| {
