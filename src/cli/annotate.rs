@@ -21,7 +21,8 @@ Examples:
 
 Rows that are added: phases on device time, idle time by cause, events whose length was repaired (under
 the device), recompute (under its thread). Times start at zero. Events that overlap others on their row
-move to further rows, since viewers drop them there.";
+move to further rows, since viewers drop them there. The result is to be looked at: numbers are those of
+the original.";
 
 /// Write a trace for viewers with phases, recompute and idle causes as rows of their own
 ///

@@ -23,6 +23,7 @@ use crate::support::reference::{self, Place, Row};
 use crate::support::seeded::Seeded;
 use crate::support::{files_under, gzip, laws, package, whole_content, zstd};
 
+mod copies;
 mod mutate;
 
 /// What a target says about one input: nothing, or which promise is broken.

@@ -51,8 +51,9 @@ impl Rewriter<'_> {
                     }
                     continue;
                 }
-                Kind::Close => continue,
-                Kind::Open | Kind::Text | Kind::Plain => {}
+                // A list or an object is no time, row or identifier, whatever its key.
+                Kind::Open | Kind::Close => continue,
+                Kind::Text | Kind::Plain => {}
             }
             let Some(key) = keys[level] else { continue };
             let is = |wanted| says(text, key, wanted);
@@ -175,6 +176,12 @@ mod tests {
         );
         assert_eq!(rewritten(r#"{"ts":"999"}"#, None, None), r#"{"ts":-1.500}"#);
         assert_eq!(rewritten(r#"{"ph":"M"}"#, None, None), r#"{"ph":"M"}"#);
+    }
+
+    #[test]
+    fn lists_and_objects_stay_as_they_are() {
+        let text = r#"{"pid":[7],"tid":{"a":7},"id":[[]],"ts":[1],"args":{"correlation":[[]],"device":[7],"External id":{"a":1}}}"#;
+        assert_eq!(rewritten(text, Some((1, "r")), Some(9)), text);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use foldhash::{HashMap, HashSet};
 use regex::bytes::Regex;
 
-use super::pattern::is_identity;
+use super::pattern::{is_identity, neutral};
 use super::secret::Secret;
 use crate::ingest::decode_into;
 use crate::rewrite::json::{Kind, Token, Tokens, inner};
@@ -173,6 +173,8 @@ const RANKS: &[&str] = &[
 
 impl KeyFacts {
     pub(super) fn of(key: &str) -> Self {
+        // A key in which something was replaced is the key that it was.
+        let key = &*neutral(key);
         let words = words(key);
         let list: Vec<&str> = words.split(' ').collect();
         let last = list.last().copied().unwrap_or_default();

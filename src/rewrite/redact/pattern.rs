@@ -1,5 +1,7 @@
 //! What tokens, paths and addresses look like, and which words name nobody.
 
+use std::borrow::Cow;
+
 use regex::Regex;
 
 use super::pseudonym::Subject;
@@ -222,6 +224,29 @@ pub(super) fn is_identity(value: &str) -> bool {
     !value.is_empty()
         && !is_placeholder(value)
         && !COMMON.iter().any(|word| word.eq_ignore_ascii_case(value))
+}
+
+/// `text` with an `x` for each word that stands for something replaced.
+pub(super) fn neutral(text: &str) -> Cow<'_, str> {
+    let mut rest = text;
+    let mut neutral = String::new();
+    while let Some((open, close)) = rest.find('[').zip(rest.find(']'))
+        && open < close
+    {
+        let end = close + 1;
+        if is_placeholder(&rest[open..end]) {
+            neutral.push_str(&rest[..open]);
+            neutral.push('x');
+        } else {
+            neutral.push_str(&rest[..end]);
+        }
+        rest = &rest[end..];
+    }
+    if rest.len() == text.len() {
+        return Cow::Borrowed(text);
+    }
+    neutral.push_str(rest);
+    Cow::Owned(neutral)
 }
 
 /// True for text that stands for something replaced: `[path-1]`, and perhaps what ends a sentence.
