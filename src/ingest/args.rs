@@ -88,17 +88,7 @@ impl<'a> Args<'a> {
             }
             _ => return None,
         };
-        let mut out = Vec::with_capacity(text.len());
-        let mut inside = false;
-        let mut escaped = false;
-        for byte in text {
-            if inside || !escape::is_space(*byte) {
-                out.push(*byte);
-            }
-            inside ^= *byte == b'"' && !escaped;
-            escaped = inside && *byte == b'\\' && !escaped;
-        }
-        Some(String::from_utf8_lossy(&out).into_owned())
+        Some(escape::compact(text).into_owned())
     }
 
     /// Up to `most` integers of an array, also of one in quotes; `None` when it is no array of integers

@@ -238,9 +238,10 @@ pub(crate) fn quote_into(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// The text of a JSON value without the white space that means nothing.
+/// The text of a JSON value without the white space and the commas before a closing bracket that mean nothing.
 pub(super) fn compact(text: &[u8]) -> Cow<'_, str> {
-    if !text.iter().any(|byte| is_space(*byte)) {
+    let ends_with_comma = |pair: &[u8]| matches!(pair, [b',', b']' | b'}']);
+    if !text.iter().any(|byte| is_space(*byte)) && !text.windows(2).any(ends_with_comma) {
         return String::from_utf8_lossy(text);
     }
     let mut kept = Vec::with_capacity(text.len());
@@ -253,6 +254,10 @@ pub(super) fn compact(text: &[u8]) -> Cow<'_, str> {
         } else if is_space(*byte) {
             continue;
         } else {
+            // Behind a string there is its quote: a comma that was kept last is none of a text.
+            if matches!(byte, b']' | b'}') && kept.last() == Some(&b',') {
+                kept.pop();
+            }
             inside = *byte == b'"';
         }
         kept.push(*byte);
@@ -388,6 +393,10 @@ mod tests {
             ("[[1,2]]", "[[1,2]]"),
             (r#"[ "a b", "c\" d" , 1 ]"#, r#"["a b","c\" d",1]"#),
             ("[\n\t1\r\n]", "[1]"),
+            // Writers of lists forget to leave the last comma out.
+            ("[[2,8,],]", "[[2,8]]"),
+            ("[2 , ]", "[2]"),
+            (r#"[",]", ",", ]"#, r#"[",]",","]"#),
         ] {
             assert_eq!(compact(text.as_bytes()), compacted);
         }
